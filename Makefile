@@ -48,7 +48,7 @@ test-node: programs
 # The programs that Go tests start, which are built once for all packages (internal/test/servicetest).
 PROGRAMS_BUILT := AGENTLEDGER_TEST_PROGRAMS=$(CURDIR)/bin/test
 programs:
-	$(GO) build -buildvcs=false -ldflags '-X main.testPasswords=yes' -o bin/test/ $(addprefix ./cmd/,$(PROGRAMS)) ./examples/toolloop ./examples/httptool ./examples/importer
+	$(GO) build -buildvcs=false -tags dev -ldflags '-X main.testPasswords=yes' -o bin/test/ $(addprefix ./cmd/,$(PROGRAMS)) ./examples/toolloop ./examples/httptool ./examples/importer
 
 # The client for Python: types, and tests against the real server.
 test-python: programs
@@ -85,8 +85,8 @@ test-n8n: programs
 	cd clients/n8n && AGENTLEDGER_BIN=$(CURDIR)/bin/test/agentledger npm test
 
 # The pages in Chromium under axe-core, which npm brings, light on a phone and dark on a desk. `make pictures` checks all four
-# combinations and keeps pictures of them in bin/pages.
-PAGES := ^Test(Accessibility.*|ReadmePictures)$$
+# combinations and keeps pictures of them in bin/pages, and writes those of an organization with a day of acts: all pages to bin/pages/northwind, and the README's to docs/pictures.
+PAGES := ^TestAccessibility.*$$
 test-pages: programs
 	./scripts/chromium
 	./scripts/node
@@ -99,6 +99,7 @@ pictures: programs
 	./scripts/npm web
 	mkdir -p bin/pages
 	$(PROGRAMS_BUILT) $(GO) test -vet=off -tags axe ./web ./web/page -run '$(PAGES)' -timeout 60m -artifacts -outputdir $(CURDIR)/bin/pages
+	$(PROGRAMS_BUILT) $(GO) test -vet=off ./web -run '^TestReadmePictures$$' -timeout 60m -pictures $(CURDIR)/bin/pages/northwind
 
 # The Go tests under the race detector (needs a C compiler), of the packages that have anything to race (scripts/racepackages).
 # The pages of ./web and the tests of cmd/agentledger below run the service in the process of the test.
@@ -106,7 +107,7 @@ IN_PROCESS := ^Test(Clock|CorrectClock|Disk|Document|Half|Heap|Idle|Least|Listen
 #
 # Tests that repeat one sequence of steps for each write, seed or flipped bit, or thousands of times, and tests of other programs, take most of the time there and
 # have nothing to race that other tests leave out. make test runs them.
-UNRACED := VerifiersAgree|ManyWaiting|CourierEdits|ThereAndBack|Resumed|AtEachWrite|AtEachStatement|Simulation|Oracle|AlertRules|Promtool|Chromium|WithoutScripts|Hostile|MergedPostings|OfEachSize|NaiveScans|Damaged|Flipped|RandomFaults|FailOver
+UNRACED := VerifiersAgree|Nginx|ManyWaiting|CourierEdits|ThereAndBack|Resumed|AtEachWrite|AtEachStatement|Simulation|Oracle|AlertRules|Promtool|Chromium|WithoutScripts|Hostile|MergedPostings|OfEachSize|NaiveScans|Damaged|Flipped|RandomFaults|FailOver
 race: export CGO_ENABLED := 1
 race:
 	./scripts/postgres
@@ -124,7 +125,7 @@ check:
 
 lint:
 	@test -z "$$(gofmt -l .)" || { echo "not gofmt'ed:"; gofmt -l .; exit 1; }
-	$(GO) vet ./...
+	$(GO) vet -tags axe ./...
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 
 # Known vulnerabilities in code that the module calls. Asks the public database, or reads the copy VULNDB.

@@ -11,13 +11,13 @@ import (
 	"os/exec"
 	"strings"
 
-	"github.com/agentledger/agentledger/internal/wire"
+	"github.com/agentledger/agentledger/internal/wire/issued"
 )
 
 // startChild runs this program as a separate process (child), which reads its input as JSON:
 //
 //	tessera   the peer behind net/http (tesseraInput)
-//	floor     the floor of an organization (wire.CreatedOrganization)
+//	floor     the floor of an organization (issued.CreatedOrganization)
 //	static    answers every request with the same bytes ([]byte)
 func startChild(name string, input any) (*process, error) {
 	self, err := os.Executable()
@@ -55,7 +55,7 @@ func child(ctx context.Context, args []string, in io.Reader, out io.Writer) erro
 			h = t.Handler()
 		}
 	case "floor":
-		var o wire.CreatedOrganization
+		var o issued.CreatedOrganization
 		if err = input.Decode(&o); err == nil {
 			h, err = peerFloor(o)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/wire"
+	"github.com/agentledger/agentledger/internal/wire/issued"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/policy"
 )
@@ -33,7 +33,7 @@ type floor struct {
 // peerFloor returns a server for one organization with the policy of the benchmarks. It answers POST /v1/ingest/events as the service does up to the record, with the same
 // packages: ingest key by hash, strict JSON, key, signature, policy, record. It stores nothing, does no other bookkeeping,
 // and uses the router of net/http, so its time is the minimum that the service needs.
-func peerFloor(o wire.CreatedOrganization) (http.Handler, error) {
+func peerFloor(o issued.CreatedOrganization) (http.Handler, error) {
 	raw, err := base64.StdEncoding.DecodeString(o.Agent.PublicB64)
 	if err != nil {
 		return nil, fmt.Errorf("floor: public key: %w", err)

@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/wire"
+	"github.com/agentledger/agentledger/internal/wire/issued"
 )
 
 func post(h http.Handler, path, token, body string) *httptest.ResponseRecorder {
@@ -48,7 +48,7 @@ func TestTessera(t *testing.T) {
 func TestFloor(t *testing.T) {
 	key := edkey.NewPrivate()
 	seed, public := key.Seed(), key.Public().Bytes()
-	o := wire.CreatedOrganization{OrganizationID: id.NewOrganization(), Origin: "bench.example/o/1"}
+	o := issued.CreatedOrganization{OrganizationID: id.NewOrganization(), Origin: "bench.example/o/1"}
 	o.Agent.AgentID, o.Agent.KeyID, o.Agent.PublicB64 = "agt_1", "key_1", base64.StdEncoding.EncodeToString(public[:])
 	o.IngestKey.Secret = "secret"
 	h, err := peerFloor(o)

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/agentledger/agentledger/client"
-	"github.com/agentledger/agentledger/internal/wire"
+	"github.com/agentledger/agentledger/internal/wire/issued"
 )
 
 // service is the product's server in a separate process.
@@ -76,7 +76,7 @@ func (v *service) identity() string { return v.urls[2] }
 
 // member is an organization with its agent.
 type member struct {
-	wire.CreatedOrganization
+	issued.CreatedOrganization
 	signer *client.Signer
 }
 

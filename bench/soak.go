@@ -25,9 +25,9 @@ type soak struct {
 	members [2]*member
 	rate    int // steps per second
 	names   [2]atomic.Int64
-	events  atomic.Int64 // that were acknowledged for the first time
-	refused atomic.Int64 // steps that the server refused for lack of capacity
-	conns   []*conn      // of the current slice
+	events  atomic.Int64  // that were acknowledged for the first time
+	refused atomic.Int64  // steps that the server refused for lack of capacity
+	workers []*soakWorker // of the current slice
 	samples []sample
 }
 
@@ -132,10 +132,11 @@ func (x *soak) runSlice(ctx context.Context, n int) error {
 
 // hangUp closes the connections of a slice.
 func (x *soak) hangUp() {
-	for _, c := range x.conns {
-		c.Close()
+	for _, w := range x.workers {
+		w.conn.Close()
+		w.client.CloseIdle()
 	}
-	x.conns = nil
+	x.workers = nil
 }
 
 // finish prints the drifts, checks that every acknowledged event is stored and re-verifies the store.

@@ -26,15 +26,17 @@ type soakWorker struct {
 
 // worker connects. Workers of a slice are created one after the other.
 func (x *soak) worker(seed int) (*soakWorker, error) {
-	conn, err := dialConn(x.service.url())
-	if err != nil {
+	w := &soakWorker{soak: x, random: rand.New(rand.NewPCG(11, uint64(seed)))}
+	w.payload = text(w.random, entrySize/2)
+	var err error
+	if w.client, err = client.New(client.Config{BaseURL: x.service.url(), Token: x.members[0].IngestKey.Secret}); err != nil {
 		return nil, err
 	}
-	x.conns = append(x.conns, conn)
-	w := &soakWorker{soak: x, conn: conn, random: rand.New(rand.NewPCG(11, uint64(seed)))}
-	w.payload = text(w.random, entrySize/2)
-	w.client, err = client.New(client.Config{BaseURL: x.service.url(), Token: x.members[0].IngestKey.Secret})
-	return w, err
+	if w.conn, err = dialConn(x.service.url()); err != nil {
+		return nil, err
+	}
+	x.workers = append(x.workers, w)
+	return w, nil
 }
 
 // step performs step n of the mix: of 100 steps, 40 send an event and two send a batch.

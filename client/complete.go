@@ -46,7 +46,9 @@ func (s *Signer) SignEvent(e Event) ([]byte, error) {
 //
 //	schema_version    1
 //	organization_id, agent_id, key_id    the signer's
-//	event_id, trace_id    evt_ and trc_ with 16 random bytes in hex
+//	event_id          evt_ with 16 random bytes in hex
+//	trace_id          that of the member traceparent, if W3C Trace Context allows it; else trc_ with
+//	                  16 random bytes in hex
 //	emitted_at        now
 //	actor_type        agent
 //	actor_principal   the agent id
@@ -107,7 +109,13 @@ func (s *Signer) appendMissingMembers(canonical []byte, given map[string][]byte)
 		{"schema_version", func() string { return "1" }},
 		{"organization_id", func() string { return quoteString(s.who.Organization.String()) }},
 		{"event_id", func() string { return quoteString("evt_" + hex.EncodeToString(randomBytes())) }},
-		{"trace_id", func() string { return quoteString("trc_" + hex.EncodeToString(randomBytes())) }},
+		{"trace_id", func() string {
+			caller, ok := event.ParseTraceparent(decodeString(given["traceparent"]))
+			if ok {
+				return quoteString(string(caller.TraceID()))
+			}
+			return quoteString("trc_" + hex.EncodeToString(randomBytes()))
+		}},
 		{"agent_id", func() string { return quoteString(string(s.who.Agent)) }},
 		{"key_id", func() string { return quoteString(string(s.who.Key)) }},
 		{"emitted_at", func() string { return quoteString(id.InstantOf(time.Now()).String()) }},

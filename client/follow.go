@@ -1,12 +1,12 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"sort"
 
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
@@ -97,7 +97,7 @@ func (l *Log) recall(memory Memory) (known []verify.LogKey, trees []tlog.Checkpo
 // largest.
 func (l *Log) checkOneHistory(ctx context.Context, trees []tlog.Checkpoint) error {
 	newest := trees[len(trees)-1]
-	slices.SortStableFunc(trees, func(a, b tlog.Checkpoint) int { return cmp.Compare(a.Size, b.Size) })
+	sort.SliceStable(trees, func(i, j int) bool { return trees[i].Size < trees[j].Size })
 	if last := trees[len(trees)-1]; last.Size > newest.Size {
 		return fmt.Errorf("rollback: the head has size %d, and the log's key signed a tree of size %d: %w", newest.Size,
 			last.Size, verify.ErrMismatch)

@@ -151,7 +151,7 @@ func (e *exchange) wholeBody(body []byte, err error) ([]byte, error) {
 // Send implements admission.Sender.
 func (e *exchange) Send() error {
 	if e.answer.Stream != nil {
-		return e.stream()
+		return e.stream(e.surface.streams, admission.TenantOf(e.Who.Tenant))
 	}
 	return e.answer.write(e.w)
 }

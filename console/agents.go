@@ -10,6 +10,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/wire"
+	"github.com/agentledger/agentledger/internal/wire/issued"
 )
 
 func describeAgent(a agent.Agent) wire.Agent {
@@ -90,16 +91,16 @@ func (s *Server) createAgent(r *request) (answer, error) {
 }
 
 // CreateAgent creates an agent and generates its first key.
-func (s *Server) CreateAgent(ctx context.Context, c *Caller, wanted NewAgent) (wire.CreatedAgent, error) {
+func (s *Server) CreateAgent(ctx context.Context, c *Caller, wanted NewAgent) (issued.CreatedAgent, error) {
 	if err := s.surface.check(ctx, c, account.Manage); err != nil {
-		return wire.CreatedAgent{}, err
+		return issued.CreatedAgent{}, err
 	}
 	made, credentials, err := s.Agents.CreateAgent(ctx, c.Who.Tenant, string(c.Who.Account),
 		agent.Wanted{ID: wanted.AgentID, DisplayName: wanted.DisplayName})
 	if err != nil {
-		return wire.CreatedAgent{}, err
+		return issued.CreatedAgent{}, err
 	}
-	return wire.CreatedAgent{Agent: describeAgent(made), Credentials: credentials.Wire()}, nil
+	return issued.CreatedAgent{Agent: describeAgent(made), Credentials: credentials.Wire()}, nil
 }
 
 // CreateAgentWithKey creates an agent whose private key the service never has.

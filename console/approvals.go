@@ -3,12 +3,14 @@ package console
 import (
 	"context"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/read/eventlist"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/verify/signedvote"
@@ -30,6 +32,18 @@ func (s *Server) describeApprovals(ctx context.Context, c *Caller, list ...appro
 	if err != nil {
 		return nil, err
 	}
+	settings, err := s.Orgs.CurrentSettings(ctx, c.Who.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	reads, err := s.surface.may(ctx, c, account.ReadApprovalPayloads)
+	if err != nil {
+		return nil, err
+	}
+	votes, err := s.surface.may(ctx, c, account.Vote)
+	if err != nil {
+		return nil, err
+	}
 	views := make([]wire.Approval, len(list))
 	for i := range list {
 		if obstacles[i] == "" && !active {
@@ -38,8 +52,16 @@ func (s *Server) describeApprovals(ctx context.Context, c *Caller, list ...appro
 		if obstacles[i] == "" && c.ByToken {
 			obstacles[i] = obstacleToken
 		}
-		views[i] = describeApproval(list[i], c.Who.Role)
+		views[i] = describeApproval(list[i], reads)
 		views[i].MayVote, views[i].WhyNot = obstacles[i] == "", wire.Text(obstacles[i])
+		if reads {
+			for _, v := range list[i].Shown(settings.Columns) {
+				views[i].Shown = append(views[i].Shown, wire.Shown(v))
+			}
+		}
+		if active && !c.ByToken && votes {
+			views[i].TakeBack = wire.Time(s.Approvals.TakeBackUntil(&list[i], c.Who.Account))
+		}
 	}
 	return views, nil
 }
@@ -50,18 +72,23 @@ func (s *Server) describeDetail(ctx context.Context, c *Caller, a approval.Appro
 		return wire.ApprovalDetail{}, err
 	}
 	body := wire.ApprovalDetail{Approval: views[0]}
+	act, err := s.Events.Index.ActOfApproval(ctx, c.Who.Tenant, string(a.ID))
+	if err != nil && !fault.Is(err, fault.Unavailable) { // approvers decide without the index too
+		return wire.ApprovalDetail{}, err
+	}
+	body.Act = eventlist.DescribeLink(act)
 	body.SignIns, err = s.signInsChanged(ctx, c)
 	return body, err
 }
 
-func describeApproval(a approval.Approval, role account.Role) wire.Approval {
-	if !role.May(account.ReadApprovalPayloads) {
+func describeApproval(a approval.Approval, payload bool) wire.Approval {
+	if !payload {
 		a.Payload = nil
 	}
 	votes := make([]wire.Vote, len(a.Votes))
 	for i, v := range a.Votes {
-		votes[i] = wire.Vote{Account: string(v.Account), Email: v.Email, Vote: v.Vote, Comment: v.Comment, Code: v.Code,
-			At: v.At}
+		votes[i] = wire.Vote{Account: string(v.Account), Email: v.Email, Vote: v.Vote, Comment: v.Comment, Code: v.Code, Via: v.Via,
+			At: v.At, DeputyFor: string(v.DeputyFor)}
 		if s := v.Signature; s != nil {
 			votes[i].Signature = &wire.VoteSignature{CredentialID: s.CredentialID, Thumbprint: s.Thumbprint,
 				RegisteredAt: s.KeyRegisteredAt}
@@ -70,7 +97,7 @@ func describeApproval(a approval.Approval, role account.Role) wire.Approval {
 	return wire.Approval{
 		ID: string(a.ID), Status: string(a.Status), Agent: a.Agent, Tool: a.Tool, Payload: a.Payload,
 		ActionDigest: a.ActionDigest,
-		Trace:        wire.Text(a.Trace), Principal: wire.Text(a.Principal), IngestKey: a.IngestKeyID,
+		Trace:        wire.Text(a.Trace), Principal: wire.Text(a.Principal), IngestKey: a.IngestKeyID, Intent: wire.Text(a.Intent),
 		Policy: wire.AppliedPolicy{ID: a.PolicyID, Version: a.PolicyVersion, Digest: a.PolicyDigest, Rule: a.RuleID,
 			Reason: a.Reason},
 		Signed: a.Signed, Quorum: a.Quorum, Votes: votes,
@@ -98,17 +125,31 @@ func (s *Server) parseApprovalFilter(ctx context.Context, c *Caller, query url.V
 ) {
 	wanted = approval.Filter{Status: approval.Status(query.Get("status")), Agent: id.Agent(query.Get("agent_id")),
 		Tool: query.Get("tool")}
+	if wanted.Decided = wanted.Status == "decided"; wanted.Decided {
+		wanted.Status = ""
+	}
 	if wanted.Status != "" && !wanted.Status.Valid() {
-		return wanted, false, fault.New(fault.Invalid, "status must be pending, approved, consumed, denied, expired, cancelled, revoked or invalidated")
+		return wanted, false, fault.New(fault.Invalid,
+			"status must be pending, approved, consumed, denied, expired, cancelled, revoked, invalidated or decided")
+	}
+	switch query.Get("order") {
+	case "", "newest":
+	case "oldest":
+		wanted.Oldest = true
+	default:
+		return wanted, false, fault.New(fault.Invalid, "order must be newest or oldest")
 	}
 	switch query.Get("may_vote") {
 	case "":
+		if wanted.Oldest && wanted.Status != approval.Pending {
+			return wanted, false, fault.New(fault.Invalid, "order=oldest requires status=pending or may_vote=true")
+		}
 		return wanted, false, nil
 	case "true":
 	default:
 		return wanted, false, fault.New(fault.Invalid, "may_vote must be true or absent")
 	}
-	if wanted.Status != "" && wanted.Status != approval.Pending {
+	if wanted.Decided || wanted.Status != "" && wanted.Status != approval.Pending {
 		return wanted, false, fault.New(fault.Invalid, "may_vote=true requires status=pending")
 	}
 	wanted.Status, wanted.Voter = approval.Pending, c.Who.Account
@@ -150,6 +191,41 @@ func (s *Server) ListApprovals(ctx context.Context, c *Caller, query url.Values)
 	}
 	body.Approvals, err = s.describeApprovals(ctx, c, found.Approvals...)
 	return body, err
+}
+
+// CountVotes returns how many approvals wait for the caller's vote, at most limit.
+func (s *Server) CountVotes(ctx context.Context, c *Caller, limit int) (int, error) {
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return 0, err
+	}
+	wanted, none, err := s.parseApprovalFilter(ctx, c, url.Values{"may_vote": {"true"}, "order": {"oldest"}})
+	if err != nil || none {
+		return 0, err
+	}
+	found, err := s.Approvals.List(ctx, c.Who.Tenant, wanted, "", limit)
+	return len(found.Approvals), err
+}
+
+// ListVoters returns the accounts that may vote on an approval now, at most limit.
+func (s *Server) ListVoters(ctx context.Context, c *Caller, name string, limit int) ([]account.ID, error) {
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return nil, err
+	}
+	members, err := s.Members.Accounts.Members(ctx, c.Who.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	represented, err := s.Members.Represented(ctx, c.Who.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	var users []account.ID
+	for i := range members {
+		if m := &members[i]; m.IsEffective() && (approval.MayVote(m.Role) || represented[m.Account] != "") {
+			users = append(users, m.Account)
+		}
+	}
+	return s.Approvals.Voters(ctx, c.Who.Tenant, approval.ID(name), slices.Values(users), limit)
 }
 
 func (s *Server) answerApproval(r *request) (answer, error) {
@@ -234,7 +310,7 @@ func (s *Server) RevokeApproval(
 	if err := s.surface.check(ctx, c, account.Vote); err != nil {
 		return wire.ApprovalDetail{}, err
 	}
-	err := s.Approvals.Revoke(ctx, c.Who.Tenant, string(c.Who.Account), approval.ID(name),
+	err := s.Approvals.Revoke(ctx, c.Who.Tenant, c.Who.Account, approval.ID(name),
 		approval.Remark{Comment: why.Reason, Code: why.ReasonCode})
 	if err != nil {
 		return wire.ApprovalDetail{}, err

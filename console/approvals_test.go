@@ -50,10 +50,10 @@ func TestApprovals(t *testing.T) {
 	now := id.InstantOf(w.Clock())
 	equal(t, "pending", w.call(200, "GET", path, "", as("red-auditor")), `{
 		"approval_id":"`+string(a.ID)+`","status":"pending","agent_id":"`+string(a.Agent)+`","tool_name":"acme.refund","payload":{"amount":7},
-		"action_digest":"`+a.ActionDigest.String()+`","trace_id":"trc-1","actor_principal":null,"ingest_key_id":"`+a.IngestKeyID+`",
+		"action_digest":"`+a.ActionDigest.String()+`","trace_id":"trc-1","actor_principal":null,"intent_event_id":null,"ingest_key_id":"`+a.IngestKeyID+`",
 		"policy":{"policy_id":"p","policy_version":1,"policy_digest":"`+a.PolicyDigest.String()+`","rule_id":"r","reason":"money leaves"},
 		"quorum":2,"signed":false,"votes":[],"created_at":"`+now.String()+`","expires_at":"`+(now+3_600_000).String()+`","ended_at":null,"comment":null,"reason_code":null,
-		"may_vote":false,"why_not":"role","sign_in_changes":[]}`)
+		"may_vote":false,"why_not":"role","take_back_until":null,"act":null,"sign_in_changes":[]}`)
 	stands := func(when, who string, want any) {
 		t.Helper()
 		for _, got := range []map[string]any{
@@ -81,6 +81,13 @@ func TestApprovals(t *testing.T) {
 	w.refuses("another organization's", w.request("GET", path, "", as("blue-admin")), 404, "Not found")
 	w.refuses("another organization's", w.request("POST", path+"/revoke", "", as("blue-admin")), 404, "Not found")
 
+	w.call(200, "PUT", "/columns", `{"columns":["amount","order"]}`, as("red-owner"))
+	for who, want := range map[string]string{"red-admin": "[map[amount:false label:amount path:amount text:7]]", "red-member": "<nil>"} {
+		if got := fmt.Sprint(w.call(200, "GET", path, "", as(who))["shown"]); got != want {
+			t.Errorf("columns shown to %s: got %s, want %s", who, got, want)
+		}
+	}
+
 	mine := func(when, who, query string, want int) {
 		t.Helper()
 		page := w.call(200, "GET", "/approvals?may_vote=true"+query, "", as(who))
@@ -91,8 +98,11 @@ func TestApprovals(t *testing.T) {
 	mine("pending", "red-admin", "", 1)
 	mine("pending", "red-admin", "&status=pending&tool=acme.*", 1)
 	mine("pending", "red-admin", "&tool=acme.pay", 0)
+	mine("pending", "red-admin", "&order=oldest", 1)
+	mine("pending", "red-admin", "&order=oldest&tool=acme.pay", 0)
 	for _, who := range []string{"red-owner", "red-member", "red-auditor", "blue-admin"} {
 		mine("pending", who, "", 0)
+		mine("pending", who, "&order=oldest", 0)
 	}
 	w.setActive(false)
 	mine("in an inactive organization", "red-admin", "", 0)
@@ -111,6 +121,11 @@ func TestApprovals(t *testing.T) {
 		t.Errorf("approved: got %v", after)
 	}
 	stands("decided", "red-admin", "decided")
+	for who, want := range map[string]any{"red-approver": (now + 300_000).String(), "red-admin": (now + 300_000).String(), "red-owner": nil, "red-auditor": nil} {
+		if got := w.call(200, "GET", path, "", as(who))["take_back_until"]; got != want {
+			t.Errorf("take back by %s: got %v, want %v", who, got, want)
+		}
+	}
 	if after["may_vote"] != false || after["why_not"] != "decided" {
 		t.Errorf("after the last vote: got %v, %v", after["may_vote"], after["why_not"])
 	}
@@ -126,7 +141,7 @@ func TestApprovals(t *testing.T) {
 	w.refuses("a long reason", w.request("POST", path+"/revoke", `{"reason":"`+strings.Repeat("x", 1025)+`"}`), 422, "reason must have at most 1024 characters")
 	for query, want := range map[string]string{
 		"": "1 of 1 true", "?tool=acme.*": "1 of 1 true", "?tool=acme.pay": "0 of 0 true", "?agent_id=" + string(a.Agent): "1 of 1 true", "?agent_id=agt_x": "0 of 0 true",
-		"?status=revoked&tool=**": "1 of 1 true", "?status=denied": "0 of 0 true",
+		"?status=revoked&tool=**": "1 of 1 true", "?status=denied": "0 of 0 true", "?status=decided": "1 of 1 true", "?status=decided&order=newest&tool=acme.pay": "0 of 0 true",
 	} {
 		page := w.call(200, "GET", "/approvals"+query, "")
 		count := page["count"].(map[string]any)
@@ -141,7 +156,10 @@ func TestApprovals(t *testing.T) {
 		t.Errorf("the other organization: got %v", other)
 	}
 	w.refuses("a glob", w.request("GET", "/approvals?tool=a..b", ""), 422, "tool must be segments of [A-Za-z0-9_:/-]+ or * with dots between them, and may end in **")
-	w.refuses("an unknown status", w.request("GET", "/approvals?status=open", ""), 422, "status must be pending, approved, consumed, denied, expired, cancelled, revoked or invalidated")
+	w.refuses("an unknown status", w.request("GET", "/approvals?status=open", ""), 422, "status must be pending, approved, consumed, denied, expired, cancelled, revoked, invalidated or decided")
+	w.refuses("an order", w.request("GET", "/approvals?order=age", ""), 422, "order must be newest or oldest")
+	w.refuses("the oldest of all", w.request("GET", "/approvals?order=oldest", ""), 422, "order=oldest requires status=pending or may_vote=true")
+	w.refuses("decided and open", w.request("GET", "/approvals?status=decided&may_vote=true", ""), 422, "may_vote=true requires status=pending")
 	w.refuses("a bad limit", w.request("GET", "/approvals?limit=0", ""), 422, "limit must be from 1 to 1000")
 
 	got := slices.DeleteFunc(w.kinds(red), func(s string) bool { return !strings.HasPrefix(s, "ledger_approval") })

@@ -74,6 +74,9 @@ func TestPaceOfAPlan(t *testing.T) {
 		"activation":       {"POST", "/policies/p/activate", ``},
 		"organization":     {"PATCH", "/organization", `{"name":"Red Inc."}`},
 		"witnesses":        {"PUT", "/witnesses", `{"policy":"quorum none\n"}`},
+		"view":             {"PUT", "/views", `{"name":"n","search":"x"}`},
+		"columns":          {"PUT", "/columns", `{"columns":["amount_usd"]}`},
+		"coverage":         {"POST", "/coverage", standardCoverage},
 	} {
 		w.bounded(what, w.request(tc.method, tc.path, tc.body), 429, "rate_limited", "Too many changes: at most 4 in a minute")
 	}

@@ -40,8 +40,10 @@ type surfaceOptions struct {
 	Sessions      Sessions
 	Tokens        tokenFinder
 	Organizations organizations
-	PublicURL     string // pages of its origin may call, even through a proxy that changes Host
-	Control       *admission.Control
+	// Represents returns the member in whose place a member votes now, or "" (package member).
+	Represents func(ctx context.Context, t id.Tenant, who account.ID) (account.ID, error)
+	PublicURL  string // pages of its origin may call, even through a proxy that changes Host
+	Control    *admission.Control
 
 	// Address returns the network address of a client, which is stored with the events of its calls. If nil, it is the
 	// address of the peer.
@@ -69,7 +71,11 @@ type surface struct {
 
 	limit   *admission.Limit
 	polls   *admission.Limit // of waiting requests
+	shared  *admission.Limit // of requests for shared views
 	streams *admission.Downloads
+	// downloads are the streamed answers to holders of links. They have slots of their own, so that outsiders leave members
+	// theirs.
+	downloads *admission.Downloads
 }
 
 // newSurface returns a surface.
@@ -82,7 +88,8 @@ func newSurface(o surfaceOptions) (*surface, error) {
 		limit: admission.NewLimit(o.MaxInFlight, o.MaxInFlightOrganization),
 		polls: admission.NewSharedLimit(o.MaxPolls, o.MaxPollsOrganization,
 			"Too many polls wait; ask again later, or without wait", retryAfter),
-		streams: admission.NewDownloads(maxStreams, maxStreamsOrganization),
+		shared:  admission.NewLimit(maxShared, maxSharedOrganization),
+		streams: admission.NewDownloads(maxStreams, maxStreamsOrganization), downloads: admission.NewDownloads(maxSharedStreams, maxSharedStreamsOrganization),
 	}
 	u, err := url.Parse(o.PublicURL)
 	if err == nil {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -28,6 +29,17 @@ func NewCaller(who *account.Session, program string) *Caller {
 	return &Caller{Who: who, Program: program}
 }
 
+// permissions returns the permissions of the caller's role, for a token only those that tokens may have.
+func (c *Caller) permissions() []string {
+	var names []string
+	for _, p := range c.Who.Role.Permissions() {
+		if !c.ByToken || p.ForTokens() {
+			names = append(names, string(p))
+		}
+	}
+	return names
+}
+
 // check returns an error unless the caller has a permission. Each exported call begins with it. It is cheap for the
 // permission that was checked last, which in calls over HTTP is the route's.
 func (s *surface) check(ctx context.Context, c *Caller, right account.Permission) error {
@@ -50,11 +62,14 @@ func (s *surface) check(ctx context.Context, c *Caller, right account.Permission
 // a recently proved factor.
 func (s *surface) admit(ctx context.Context, c *Caller, right account.Permission) error {
 	who := c.Who
-	if who.Tenant == id.Service || !who.Role.May(right) {
-		return fault.New(fault.Forbidden, "Your role does not allow this")
+	if who.Tenant == id.Service || !who.Role.May(right) && !right.ForDeputies() {
+		return errRole()
 	}
 	if err := s.Edge.CheckOwner(ctx, who.Tenant); err != nil {
 		return err
+	}
+	if may, err := s.may(ctx, c, right); err != nil || !may {
+		return s.Edge.CheckLost(cmp.Or(err, errRole()), who.Tenant, nil)
 	}
 	if err := s.checkSignedIn(ctx, who); err != nil {
 		return s.Edge.CheckLost(err, who.Tenant, nil)
@@ -65,6 +80,17 @@ func (s *surface) admit(ctx context.Context, c *Caller, right account.Permission
 		}
 	}
 	return nil
+}
+
+func errRole() error { return fault.New(fault.Forbidden, "Your role does not allow this") }
+
+// may reports whether the role of a caller has a permission, or the caller has it as the deputy of a member.
+func (s *surface) may(ctx context.Context, c *Caller, right account.Permission) (bool, error) {
+	if c.Who.Role.May(right) || c.ByToken || !right.ForDeputies() {
+		return c.Who.Role.May(right), nil
+	}
+	represents, err := s.Represents(ctx, c.Who.Tenant, c.Who.Account)
+	return represents != "", err
 }
 
 // CheckOwner returns an error for a page if another node owns the caller's organization, like edge.CheckOwner.

@@ -29,6 +29,9 @@
 //     and an apostrophe precedes what a spreadsheet would take for a formula; use NDJSON for the exact texts.
 //   - At most one evidence pack is built at a time for each organization, two for each network and four for the service,
 //     because a pack reads its range several times. A reader slower than 64 KiB a second is cut off.
+//   - The holder of a link to a view reads that view without a session, and nothing else: an act that is not in the view is
+//     answered like one that does not exist. Names of those who voted are shown, their addresses and accounts are not. Such
+//     requests have a limit of their own.
 //   - A secret appears only in the answer to the call that created it. Answers are never cached.
 package console
 
@@ -42,6 +45,7 @@ import (
 	"github.com/agentledger/agentledger/internal/read/evidence"
 	"github.com/agentledger/agentledger/internal/sysevent"
 
+	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/deliver/streamexport"
 	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/flow/approval"
@@ -58,7 +62,10 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/member"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
+	"github.com/agentledger/agentledger/internal/tenant/share"
+	"github.com/agentledger/agentledger/internal/tenant/slacklink"
 	"github.com/agentledger/agentledger/internal/tenant/voterkey"
+	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/policy"
 )
 
@@ -76,6 +83,7 @@ type Options struct {
 	Simulator     *simulate.Simulator
 	Witnesses     *witness.Witnesses
 	Tokens        *apitoken.Tokens
+	Shares        *share.Links
 	Events        *eventlist.Reader
 	Erasures      *erasure.Erasures
 	Evidence      *evidence.Exporter
@@ -83,7 +91,9 @@ type Options struct {
 	Members       *member.Members
 	VoterKeys     *voterkey.Keys
 	Sources       sysevent.Sources
-	PublicURL     string // pages of its origin may call, even through a proxy that changes Host
+	SlackLinks    *slacklink.Links
+	Callouts      webhook.Caller // sends answers to Slack
+	PublicURL     string         // pages of its origin may call, even through a proxy that changes Host
 
 	// Control is the load control shared with other surfaces. If nil, New makes one for runtime.GOMAXPROCS(0)
 	// processors.
@@ -102,6 +112,10 @@ type Server struct {
 	surface *surface
 	audit   *auditlist.Reader
 	acts    *eventlist.ActReader
+	slack   *slackLimits
+
+	comparisons *admission.Limit                     // of records of tools
+	counts      *cache.Loading[share.ID, wire.Stats] // of the acts of links
 }
 
 // New returns a server.
@@ -110,7 +124,7 @@ func New(o Options) (*Server, error) {
 		o.Control = admission.New(runtime.GOMAXPROCS(0))
 	}
 	surface, err := newSurface(surfaceOptions{
-		Edge: o.Edge, Sessions: o.Sessions, Tokens: o.Tokens, Organizations: o.Orgs, PublicURL: o.PublicURL,
+		Edge: o.Edge, Sessions: o.Sessions, Tokens: o.Tokens, Organizations: o.Orgs, Represents: o.Members.Represents, PublicURL: o.PublicURL,
 		Control: o.Control, Address: o.Address, MaxInFlight: cmp.Or(o.MaxInFlight, 1024),
 		MaxInFlightOrganization: cmp.Or(o.MaxInFlightOrganization, 256),
 		MaxPolls:                cmp.Or(o.MaxPolls, 1024), MaxPollsOrganization: cmp.Or(o.MaxPollsOrganization, 64),
@@ -118,14 +132,15 @@ func New(o Options) (*Server, error) {
 	audit := &auditlist.Reader{Index: o.Events.Index, Ledgers: o.Events.Ledgers, Sources: o.Sources, People: o.People,
 		Organizations: o.Orgs}
 	acts := &eventlist.ActReader{Events: o.Events, Agents: o.Agents, People: o.People}
-	return &Server{Options: o, surface: surface, audit: audit, acts: acts}, err
+	return &Server{Options: o, surface: surface, audit: audit, acts: acts, slack: newSlackLimits(),
+		comparisons: admission.NewLimit(maxComparisons, maxComparisonsOrganization), counts: newSharedCounts(o.Shares.Clock)}, err
 }
 
 // Routes adds the routes of the surface to r.
 func (s *Server) Routes(r *edge.Router) {
 	reads, manages, revokes := permit(account.Read), permit(account.Manage), permit(account.RevokeKeys)
 	tries, edits := permit(account.TryPolicies), permit(account.EditPolicies)
-	votes, tokens := permit(account.Vote), permit(account.UseTokens)
+	votes, tokens, saves := permit(account.Vote), permit(account.UseTokens), permit(account.SaveViews)
 	none, some, document := edge.Body{}, edge.JSONBody(maxBody), edge.JSONBody(policy.MaxBytes)
 	var table routes
 	table.Add("GET", "/v1/console/ingest-keys", reads, none, s.listIngestKeys).TakesPage()
@@ -152,7 +167,7 @@ func (s *Server) Routes(r *edge.Router) {
 	table.Add("POST", "/v1/console/policies/check", tries, document, s.checkPolicy)
 	table.Add("POST", "/v1/console/policies/{policy}/simulate", tries, edge.JSONBody(maxSimulation), s.simulatePolicy)
 	table.Add("GET", "/v1/console/approvals", reads, none, s.listApprovals).
-		Takes("status", "agent_id", "tool", "may_vote", "after", "limit")
+		Takes("status", "agent_id", "tool", "may_vote", "order", "after", "limit")
 	table.Add("GET", "/v1/console/approvals/{approval}", reads, none, s.answerApproval)
 	signs := permit(account.SignedVote)
 	table.Add("POST", "/v1/console/approvals/{approval}/votes", signs, some, s.voteOnApproval)
@@ -161,6 +176,9 @@ func (s *Server) Routes(r *edge.Router) {
 	table.Add("POST", "/v1/console/voter-keys", votes, some, s.registerVoterKey)
 	table.Add("POST", "/v1/console/voter-keys/options", votes, some, s.beginVoterKey)
 	table.Add("DELETE", "/v1/console/voter-keys/{credential}", votes, none, s.retireVoterKey)
+	table.Add("GET", "/v1/console/deputies", reads, none, s.listDeputies).TakesPage()
+	table.Add("PUT", "/v1/console/deputies/{membership}", votes, some, s.putDeputy)
+	table.Add("DELETE", "/v1/console/deputies/{membership}", permit(account.Leave), none, s.deleteDeputy)
 	table.Add("POST", "/v1/console/approvals/{approval}/revoke", votes, some, s.revokeApproval)
 	table.Add("GET", "/v1/console/runs", reads, none, s.listWorkflowRuns).Takes("status", "agent_id", "after", "limit")
 	table.Add("GET", "/v1/console/runs/{run}", reads, none, s.answerRun).TakesPage()
@@ -179,6 +197,11 @@ func (s *Server) Routes(r *edge.Router) {
 	table.Add("PUT", "/v1/console/stream-export", manages, some, s.putStreamExport)
 	table.Add("DELETE", "/v1/console/stream-export", manages, none, s.deleteStreamExport)
 	table.Add("POST", "/v1/console/stream-export/test", manages, some, s.testStreamExport)
+	table.Add("GET", "/v1/console/columns", reads, none, s.answerColumns)
+	table.Add("PUT", "/v1/console/columns", manages, some, s.putColumns)
+	table.Add("GET", "/v1/console/views", reads, none, s.answerViews)
+	table.Add("PUT", "/v1/console/views", saves, some, s.putView)
+	table.Add("DELETE", "/v1/console/views", saves, none, s.deleteView).Takes("name")
 	table.Add("GET", "/v1/console/witnesses", reads, none, s.answerWitnesses)
 	table.Add("PUT", "/v1/console/witnesses", manages, some, s.putWitnesses)
 	table.Add("DELETE", "/v1/console/witnesses", manages, none, s.deleteWitnesses)
@@ -190,11 +213,15 @@ func (s *Server) Routes(r *edge.Router) {
 	table.Add("GET", "/v1/console/organization", reads, none, s.getOrganization)
 	table.Add("PATCH", "/v1/console/organization", manages, some, s.patchOrganization)
 	s.surface.Mount(r, table)
+	s.routeDownload(r)
+	s.addSlackRoute(r)
 }
 
 // addCalls adds the routes of events, erasures and evidence.
 func (s *Server) addCalls(table *routes) {
 	s.addReadingRoutes(table)
 	s.addErasureRoutes(table)
+	s.addShareRoutes(table)
+	s.addCoverageRoute(table)
 	newEvidenceCalls(s.Evidence).AddRoutes(table)
 }

@@ -6,9 +6,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/read/eventlist"
+	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
@@ -40,49 +44,98 @@ func pageQuery(query eventlist.Asked, after string, limit int) eventlist.Asked {
 }
 
 func (s *Server) streamEvents(query eventlist.Asked, f Format) answer {
-	return streamAnswer("events", query, f, List[wire.Event]{
+	query.NoActs = f == FormatCSV
+	return streamAnswer("events", query, f, List[wire.ListedEvent]{
 		Columns: []string{"log_index", "event_id", "event_hash", "received_at", "agent_id", "tool_name", "action_kind",
 			"declared", "effective", "rule_id", "signer", "trace_id", "actor_principal"},
-		Cells: func(e wire.Event) []Cell {
+		Cells: func(e wire.ListedEvent) []Cell {
 			return []Cell{NumberCell(e.Index), TextCell(e.ID), TextCell(e.Hash.String()),
 				TextCell(e.ReceivedAt.String()), TextCell(e.Agent), TextCell(e.Tool), TextCell(e.Kind),
 				TextCell(e.Declared), TextCell(e.Effective), TextCell(e.Rule), TextCell(e.Signer), TextCell(e.Trace),
 				TextCell(e.Principal)}
 		},
-		Page: func(ctx context.Context, after string, limit int) ([]wire.Event, wire.Text, error) {
+		Page: func(ctx context.Context, after string, limit int) ([]wire.ListedEvent, wire.Text, error) {
 			page, err := s.Events.List(ctx, pageQuery(query, after, limit))
 			return page.Events, page.Next, err
 		},
 	})
 }
 
-func (s *Server) streamActs(query eventlist.Asked, f Format) answer {
+func (s *Server) streamActs(ctx context.Context, query eventlist.Asked, f Format) (answer, error) {
+	if f == FormatCSV && query.Values.Has("identifiers") {
+		return answer{}, fault.New(fault.Invalid, "identifiers is not allowed with format=csv")
+	}
+	columns, err := s.acts.Columns(ctx, query)
+	if err != nil {
+		return answer{}, err
+	}
+	names := []string{"log_index", "event_id", "received_at", "agent_id", "agent_name", "tool_name", "actor_principal", "outcome", "decision",
+		"policy_id", "rule_id", "approval_id", "approved_by", "denied_by", "result_event_id", "trace_id"}
 	return streamAnswer("acts", query, f, List[wire.Act]{
-		Columns: []string{"log_index", "event_id", "received_at", "agent_id", "agent_name", "tool_name", "actor_principal",
-			"outcome", "decision", "policy_id", "rule_id", "approval_id", "approved_by", "denied_by", "result_event_id", "trace_id"},
+		Columns: append(names, columnNames(columns)...),
 		Cells: func(a wire.Act) []Cell {
 			result := ""
 			if a.Result != nil {
 				result = string(a.Result.ID)
 			}
-			return []Cell{NumberCell(a.Index), TextCell(a.ID), TextCell(a.ReceivedAt.String()), TextCell(a.Agent),
+			cells := []Cell{NumberCell(a.Index), TextCell(a.ID), TextCell(a.ReceivedAt.String()), TextCell(a.Agent),
 				TextCell(a.AgentName), TextCell(a.Tool), TextCell(a.Principal), TextCell(a.Outcome),
 				TextCell(a.Decision.String()), TextCell(a.Policy), TextCell(a.Rule), TextCell(a.Approval),
 				TextCell(joinVoters(a.Votes, "approve")), TextCell(joinVoters(a.Votes, "deny")), TextCell(result), TextCell(a.Trace)}
+			return append(cells, columnCells(&a, columns)...)
 		},
 		Page: func(ctx context.Context, after string, limit int) ([]wire.Act, wire.Text, error) {
 			page, err := s.acts.List(ctx, pageQuery(query, after, limit))
 			return page.Acts, page.Next, err
 		},
-	})
+	}), nil
 }
 
-// joinVoters returns the email addresses of those who voted so, or the IDs of accounts that no longer exist.
+// columnNames returns the heads of columns of payloads.
+func columnNames(paths []string) []string {
+	names := make([]string, len(paths))
+	for i, path := range paths {
+		names[i] = "payload." + path
+	}
+	return names
+}
+
+// columnCells returns the values of an act's columns of payloads.
+func columnCells(a *wire.Act, paths []string) []Cell {
+	cells := make([]Cell, len(paths))
+	for i, path := range paths {
+		cells[i] = columnCell(a.Columns[path], a.Absent[path])
+	}
+	return cells
+}
+
+// columnCell returns the cell of a value of a column. A missing value is empty, and another reason why there is none is in brackets.
+func columnCell(value jsontext.Value, reason string) Cell {
+	switch reason {
+	case "":
+	case index.Missing:
+		return ""
+	default:
+		return Cell("(" + strings.ReplaceAll(reason, "_", " ") + ")")
+	}
+	var text string
+	if value.Kind() == '"' && json.Unmarshal(value, &text) == nil {
+		return TextCell(text)
+	}
+	return Cell(value) // a number
+}
+
+// joinVoters returns the email addresses of those who voted so, or the IDs of accounts that no longer exist, or the names if a
+// view hides both.
 func joinVoters(votes []wire.ActVote, vote string) string {
 	var names []string
 	for _, v := range votes {
 		if v.Vote == vote {
-			names = append(names, cmp.Or(string(v.Email), v.Account))
+			name := cmp.Or(string(v.Email), v.Account, string(v.Name))
+			if v.DeputyFor != "" {
+				name += " (for " + cmp.Or(v.DeputyForName, v.DeputyFor) + ")"
+			}
+			names = append(names, name)
 		}
 	}
 	return strings.Join(names, " ")

@@ -57,6 +57,9 @@ func checkDownloads(t *testing.T, w *world) {
 			}
 		}
 		rest := w.download(list+"?format=csv&limit=1&after="+cells[0][0], "csv")
+		if len(rest) == 2 && rest[1][0] == "cut" && rest[1][1] == "after="+rest[0][0] && len(cells) > 2 { // there are more rows
+			rest = rest[:1]
+		}
 		if len(rest) != 1 || strings.Join(rest[0], "|") != strings.Join(cells[1], "|") {
 			t.Errorf("%s after the first row: got %q, want %q", list, rest, cells[1])
 		}

@@ -45,12 +45,14 @@ func (s *Server) EraseEvent(
 	return wire.StartedErasure{ID: string(made.ID)}, err
 }
 
-// NewErasure selects the events whose payloads are erased: those of an agent, a trace or a principal. From and To are
+// NewErasure selects the events whose payloads are erased: those of an agent, a trace, a principal or a subject. From and To are
 // times or log indices; "" means no bound.
 type NewErasure struct {
 	Agent     id.Agent       `json:"agent_id"`
 	Trace     id.Trace       `json:"trace_id"`
 	Principal string         `json:"principal"`
+	Subject   string         `json:"on_behalf_of"`
+	Issuer    string         `json:"issuer"` // of Subject
 	From      string         `json:"from"`
 	To        string         `json:"to"`
 	Reason    erasure.Reason `json:"reason"`
@@ -78,7 +80,7 @@ func (s *Server) EraseMany(ctx context.Context, c *Caller, wanted NewErasure) (w
 		return wire.StartedErasure{}, err
 	}
 	made, err := s.Erasures.Ask(ctx, c.Who.Tenant, string(c.Who.Account), erasure.Wanted{Agent: wanted.Agent,
-		Trace: wanted.Trace, Principal: wanted.Principal, From: from, To: to, Reason: wanted.Reason})
+		Trace: wanted.Trace, Principal: wanted.Principal, Subject: wanted.Subject, Issuer: wanted.Issuer, From: from, To: to, Reason: wanted.Reason})
 	return wire.StartedErasure{ID: string(made.ID)}, err
 }
 
@@ -96,6 +98,7 @@ func describe(e erasure.Erasure) wire.Erasure {
 		ID: string(e.ID), State: string(e.State), Reason: string(e.Reason), AskedBy: e.AskedBy, AskedAt: e.AskedAt,
 		EndedAt: wire.Time(e.EndedAt), By: e.By, Event: wire.Text(e.Event), Approval: wire.Text(e.Approval),
 		Agent: wire.Text(e.Agent), Trace: wire.Text(e.Trace), Principal: wire.Text(e.Principal),
+		Subject: wire.Text(e.Subject), Issuer: wire.Text(e.Issuer),
 		From: describeBound(e.From), To: describeBound(e.To), TreeSize: e.End,
 		Counts: wire.ErasureCounts{Matched: e.Matched, Erased: e.Erased, Already: e.Already,
 			Unexamined: e.End - e.Examined, Approvals: e.ApprovalsErased, Deliveries: e.DeliveriesCorrected},

@@ -106,8 +106,8 @@ func TestErasureRefuses(t *testing.T) {
 	w := newWorld(t)
 	name := string(w.secretEvent())
 	for body, message := range map[string]string{
-		`{"reason":"other"}`: "Give exactly one of agent_id, trace_id and principal",
-		`{"agent_id":"a","principal":"b","reason":"other"}`:  "Give exactly one of agent_id, trace_id and principal",
+		`{"reason":"other"}`: "Give exactly one of agent_id, trace_id, principal and on_behalf_of",
+		`{"agent_id":"a","principal":"b","reason":"other"}`:  "Give exactly one of agent_id, trace_id, principal and on_behalf_of",
 		`{"agent_id":"a","reason":"other","from":"monday"}`:  "from must be a UTC time like 2026-01-31T12:00:00Z, or a log index",
 		`{"agent_id":"a","reason":"other","to":"-1"}`:        "to must be a UTC time like 2026-01-31T12:00:00Z, or a log index",
 		`{"agent_id":"a","reason":"other","note":"for Mia"}`: `Member "note" is not known`,

@@ -127,7 +127,7 @@ func TestListEvents(t *testing.T) {
 	e := w.call(200, "GET", "/events?agent_id=agt_2", "")["events"].([]any)[0].(map[string]any)
 	delete(e, "event_hash")
 	equal(t, "an event", e, fmt.Sprintf(`{"log_index":%d,"event_id":"e2","received_at":"2026-11-20T12:01:00.000Z","agent_id":"agt_2",
-		"tool_name":"acme.mail.send","action_kind":"tool_call","declared":"deny","effective":"deny","rule_id":null,"signer":"agent",
+		"tool_name":"acme.mail.send","action_kind":"tool_call","declared":"deny","effective":"deny","policy_id":null,"policy_version":null,"policy_digest":null,"rule_id":null,"signer":"agent","act":null,
 		"trace_id":"trc","actor_principal":"Zoë"}`, first+1))
 }
 
@@ -168,7 +168,7 @@ func TestListEventsRefuses(t *testing.T) {
 		"?q=" + long:                            "q must have at most 256 bytes",
 		"?principal=" + strings.Repeat(long, 4): "A parameter is longer than 1024 bytes",
 		"?wait=31&order=oldest":                 "wait must be a whole number of seconds from 0 to 30",
-		"?wait=1":                               "wait needs order=oldest",
+		"?wait=1":                               "wait needs order=oldest or q",
 	} {
 		w.refuses(query, w.request("GET", "/events"+query, ""), 422, want)
 	}
@@ -176,7 +176,7 @@ func TestListEventsRefuses(t *testing.T) {
 		w.refuses(path+" without an organization", w.request("GET", path, "", as("no-organization")), 403, "Your role does not allow this")
 	}
 	w.refuses("limit", w.request("GET", "/traces/t?limit=0", ""), 422, "limit must be from 1 to 1000")
-	w.refuses("by", w.request("GET", "/stats?by=agent,moon", ""), 422, "by must be of agent, tool, decision, rule and hour")
+	w.refuses("by", w.request("GET", "/stats?by=agent,moon", ""), 422, "by must be of outcome, agent, tool, decision, declared, rule, approver, hour and day")
 	w.refuses("from", w.request("GET", "/stats?from=x", ""), 422, "from must be a UTC time like 2026-01-31T12:00:00Z, or a log index")
 	w.refuses("to", w.request("GET", "/stats?to=x", ""), 422, "to must be a UTC time like 2026-01-31T12:00:00Z, or a log index")
 }
@@ -292,24 +292,6 @@ func TestTraces(t *testing.T) {
 	}
 	w.refuses("unknown", w.request("GET", "/traces/none", ""), 404, "Not found")
 	w.refuses("of another organization", w.request("GET", "/traces/B", "", as("blue-owner")), 404, "Not found")
-}
-
-func TestStats(t *testing.T) {
-	w := newWorld(t)
-	w.sendEvent(red, "e1", nil)
-	w.Pass(time.Hour)
-	from := "from=" + fmt.Sprint(w.State(t, red).Size())
-	w.sendEvent(red, "e2", map[string]any{"policy_decision": "deny"})
-	w.sendEvent(red, "e3", nil)
-	w.sendEvent(red, "e4", nil)
-	w.sendEvent(blue, "b1", nil)
-	size := w.State(t, red).Size()
-	equal(t, "all", w.call(200, "GET", "/stats?"+from, ""), fmt.Sprintf(`{"events":3,"approval_waits":{"decided":0,"p50_ms":null,"p99_ms":null,"complete":true},"counts":[{"events":3}],"indexed_to":%d,"predecessor":null}`, size))
-	equal(t, "by", w.call(200, "GET", "/stats?by=decision,agent,tool,rule,hour&"+from, ""), fmt.Sprintf(`{"events":3,"approval_waits":{"decided":0,"p50_ms":null,"p99_ms":null,"complete":true},"counts":[
-		{"agent_id":"agt_1","tool_name":"acme.orders.read","decision":"allow","rule_id":"","hour":"2026-11-20T13:00:00.000Z","events":2},
-		{"agent_id":"agt_1","tool_name":"acme.orders.read","decision":"deny","rule_id":"","hour":"2026-11-20T13:00:00.000Z","events":1}],"indexed_to":%d,"predecessor":null}`, size))
-	none := w.call(200, "GET", "/stats?to=0", "")
-	equal(t, "none", none, fmt.Sprintf(`{"events":0,"approval_waits":{"decided":0,"p50_ms":null,"p99_ms":null,"complete":true},"counts":[],"indexed_to":%d,"predecessor":null}`, size))
 }
 
 // A poll returns when an event arrives, and empty when it times out or its client disconnects.

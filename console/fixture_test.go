@@ -17,6 +17,7 @@ import (
 	"github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/mail"
 	"github.com/agentledger/agentledger/internal/deliver/streamexport"
 	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/flow/approval"
@@ -38,6 +39,8 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/internal/tenant/share"
+	"github.com/agentledger/agentledger/internal/tenant/slacklink"
 	"github.com/agentledger/agentledger/internal/tenant/voterkey"
 	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
@@ -68,6 +71,8 @@ type world struct {
 	agents  *agent.Agents
 	first   map[id.Tenant]agent.Credentials
 	handler http.Handler
+	plain   http.Handler // without the comparison with the OpenAPI document, which lacks the pages of links
+	surface *console.Server
 	routed  []edge.Listed // the routes of the surface
 
 	factors   *factor.Factors
@@ -79,6 +84,9 @@ type world struct {
 	exporter  *streamexport.Exporter
 	erasures  *erasure.Erasures
 	tokens    *apitoken.Tokens
+	shares    *share.Links
+	links     *slacklink.Links
+	slack     *slackHost
 	roles     roles
 	house     *witnesstest.Witness // the service's witness
 	witnesses *witness.Witnesses
@@ -117,20 +125,24 @@ func newWorldOf(t testing.TB, create func(ledgertest.Disclosure) *ledgertest.Ser
 	w.policies = policystore.New(policystore.Options{Records: w.Engine, Events: w.SystemEvents, Quota: bounds, Clock: w.Clock, Settings: w.orgs})
 	w.webhooks = webhook.New(webhook.Options{Records: w.Engine, Keyring: w.Keyring(), Caller: client, Events: w.SystemEvents, Pace: bounds, PublicURL: "https://ledger.example", Clock: w.Clock})
 	w.exporter = streamexport.New(streamexport.Options{Records: w.Engine, Ledgers: w.Ledgers, Keyring: w.Keyring(), Caller: client, Events: w.SystemEvents, Pace: bounds, Clock: w.Clock})
+	w.roles = roles{}
 	w.approvals = approval.New(approval.Options{
 		Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Policies: w.policies, Agents: w.agents,
-		Organizations: w.orgs, Members: members{}, Keyring: w.Keyring(), Clock: w.Clock,
+		Organizations: w.orgs, Members: w.roles, Keyring: w.Keyring(), Clock: w.Clock,
 		Webhooks: w.webhooks,
 	})
 	w.workflows = workflow.New(workflow.Options{
 		Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Policies: w.policies, Agents: w.agents, Organizations: w.orgs, Clock: w.Clock,
+		Approvals: w.approvals,
 	})
-	w.roles = roles{}
+	w.shares = share.New(share.Options{Records: w.Engine, Events: w.SystemEvents, Pace: bounds, Clock: w.Clock})
 	w.tokens = apitoken.New(apitoken.Options{Records: w.Engine, Events: w.SystemEvents, Members: w.roles, Pace: bounds, Clock: w.Clock})
-	events := index.New(index.Options{Ledgers: w.Ledgers, Store: w.Engine, Clock: w.Clock})
+	w.links = slacklink.New(slacklink.Options{Records: w.Engine, Events: w.SystemEvents, Members: w.roles, Keyring: w.Keyring(), Pace: bounds, Clock: w.Clock})
+	w.slack = &slackHost{}
+	events := index.New(index.Options{Ledgers: w.Ledgers, Store: w.Engine, Clock: w.Clock, Columns: w.orgs.Columns})
 	w.erasures = erasure.New(erasure.Options{Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Index: events,
 		Eraser: &erasure.EnvelopeEraser{Appender: w.SystemEvents, Ledgers: w.Ledgers}, Approvals: w.approvals, Lists: w.approvals,
-		Deliveries: w.webhooks, Settings: w.orgs, Pace: bounds, Clock: w.Clock})
+		Deliveries: w.webhooks, Mails: mail.New(mail.Options{Records: w.Engine, Keyring: w.Keyring(), Clock: w.Clock}), Settings: w.orgs, Pace: bounds, Clock: w.Clock})
 	public := publicapi.New(publicapi.Options{Edge: edge, Ledgers: w.Ledgers, Organizations: w.orgs, Agents: w.agents,
 		Witnesses: w.witnesses, PublicURL: "https://ledger.example", Clock: w.Clock})
 	accounts := account.New(account.Options{Records: w.Engine, Clock: w.Clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1},
@@ -145,11 +157,12 @@ func newWorldOf(t testing.TB, create func(ledgertest.Disclosure) *ledgertest.Ser
 		Erasures:  w.erasures,
 		Events:    &eventlist.Reader{Index: events, Ledgers: w.Ledgers, Organizations: w.orgs, Bundles: public},
 		Evidence: &evidence.Exporter{Ledgers: w.Ledgers, Witnesses: w.witnesses, Transparency: public, Agents: w.agents,
-			Policies: w.policies, Approvals: w.approvals, Organizations: w.orgs, Events: w.SystemEvents, Index: events, Logger: edge.Logger},
+			Policies: w.policies, Approvals: w.approvals, Organizations: w.orgs, People: people{}, Events: w.SystemEvents, Index: events, Logger: edge.Logger},
 		People: people{}, Members: member.New(member.Options{Records: w.Engine, Events: w.SystemEvents, Clock: w.Clock,
-			Accounts: accounts}), Sources: sysevent.Sources{Records: w.Engine},
+			Accounts: accounts, Quota: bounds}), Sources: sysevent.Sources{Records: w.Engine},
 		Edge: edge, Sessions: sessions{}, Orgs: w.orgs, Agents: w.agents, PublicURL: "https://ledger.example",
-		Policies: w.policies, Approvals: w.approvals, Workflows: w.workflows, Webhooks: w.webhooks, Witnesses: w.witnesses, Tokens: w.tokens, StreamExports: w.exporter,
+		Policies: w.policies, Approvals: w.approvals, Workflows: w.workflows, Webhooks: w.webhooks, Witnesses: w.witnesses, Tokens: w.tokens, Shares: w.shares, StreamExports: w.exporter,
+		SlackLinks: w.links, Callouts: w.slack,
 		Simulator: simulate.New(simulate.Options{Ledgers: w.Ledgers, Clock: w.Clock}),
 	}
 	for _, f := range change {
@@ -159,8 +172,9 @@ func newWorldOf(t testing.TB, create func(ledgertest.Disclosure) *ledgertest.Ser
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.surface = surface
 	surface.Routes(router)
-	w.routed = router.List()
+	w.routed, w.plain = ofMembers(router.List()), router
 	w.handler = traffic.Watch(t, router)
 	w.found(red, "red")
 	w.found(blue, "blue")
@@ -201,7 +215,7 @@ func (sessions) Session(_ context.Context, token string) (*account.Session, erro
 	if !ok {
 		return nil, fault.New(fault.Unauthorized, "whatever")
 	}
-	return &account.Session{Account: account.ID("acc_" + token), Tenant: tenant, Role: account.Role(role), StepUpDue: late,
+	return &account.Session{Account: account.ID("acc_" + token), MembershipID: "mem_" + role, Tenant: tenant, Role: account.Role(role), StepUpDue: late,
 		SignIn: account.Method(way)}, nil
 }
 
@@ -269,8 +283,13 @@ type got struct {
 
 func (w *world) do(r *http.Request) got {
 	w.t.Helper()
+	return w.doWith(w.handler, r)
+}
+
+func (w *world) doWith(handler http.Handler, r *http.Request) got {
+	w.t.Helper()
 	recorder := httptest.NewRecorder()
-	w.handler.ServeHTTP(recorder, r)
+	handler.ServeHTTP(recorder, r)
 	result := recorder.Result()
 	text, err := io.ReadAll(result.Body)
 	if err != nil {

@@ -51,6 +51,9 @@ func TestConsoleOfAnInactiveOrganizationIsReadOnly(t *testing.T) {
 	made := w.call(201, "POST", "/ingest-keys", `{"name":"k"}`)["key"].(map[string]any)["key_id"].(string)
 	keys := w.call(200, "GET", "/agents/desk/keys", "")["keys"].([]any)[0].(map[string]any)["key_id"].(string)
 	token, _ := w.token("red-owner", "member")
+	shared, _ := w.share("red-owner", "")
+	deputy, body := w.deputy()
+	w.call(200, "PUT", deputy, body)
 	w.setActive(false)
 	before := w.kinds(red)
 
@@ -59,6 +62,8 @@ func TestConsoleOfAnInactiveOrganizationIsReadOnly(t *testing.T) {
 		status     int
 	}{
 		"DELETE /tokens/{tokenId}":                   {"/tokens/" + token, "", 204},
+		"DELETE /shares/{shareId}":                   {"/shares/" + shared, "", 204},
+		"DELETE /deputies/{membershipId}":            {deputy, "", 204},
 		"DELETE /ingest-keys/{keyId}":                {"/ingest-keys/" + made, "", 204},
 		"POST /agents/{agentId}/keys/{keyId}/revoke": {"/agents/desk/keys/" + keys + "/revoke", `{"reason":"leaked"}`, 200},
 		"POST /policies/check":                       {"/policies/check", `{"name":"n"}`, 200},
@@ -90,8 +95,8 @@ func TestConsoleOfAnInactiveOrganizationIsReadOnly(t *testing.T) {
 	for route := range stays {
 		t.Errorf("%s is not in the document", route)
 	}
-	if got := w.kinds(red)[len(before):]; len(got) != 3 {
-		t.Errorf("changed while inactive: %v, want three revocations", got)
+	if got := w.kinds(red)[len(before):]; len(got) != 5 {
+		t.Errorf("changed while inactive: %v, want four revocations and the end of a deputy", got)
 	}
 	for _, path := range []string{"/agents", "/agents/desk/keys", "/policies", "/policies/p1", "/ingest-keys", "/approvals", "/runs", "/webhooks", "/witnesses", "/organization", "/organization/plan-usage", "/audit"} {
 		w.call(200, "GET", path, "")

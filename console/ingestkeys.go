@@ -19,7 +19,7 @@ func describeIngestKey(k org.IngestKey) wire.IngestKey {
 		KeyID: k.ID, Name: k.Name, KeyPrefix: k.Prefix, Scopes: k.Scopes.Names(),
 		Agents:    slices.Concat([]id.Agent{}, k.Agents),
 		CreatedAt: k.CreatedAt, CreatedBy: k.CreatedBy, ExpiresAt: wire.Time(k.ExpiresAt),
-		RevokedAt: wire.Time(k.RevokedAt), Asks: k.Asks, LastUsedAt: wire.Time(k.LastUsedAt),
+		RevokedAt: wire.Time(k.RevokedAt), Asks: k.Asks, Subjects: (*wire.SubjectIssuer)(k.Subjects), LastUsedAt: wire.Time(k.LastUsedAt),
 	}
 }
 
@@ -101,8 +101,9 @@ func (s *Server) CreateIngestKey(ctx context.Context, c *Caller, wanted NewInges
 
 // IngestKeyPatch is a change of an ingest key. Nil members stay as they are.
 type IngestKeyPatch struct {
-	Name *string `json:"name"`
-	Asks *bool   `json:"asks"`
+	Name     *string            `json:"name"`
+	Asks     *bool              `json:"asks"`
+	Subjects *org.SubjectIssuer `json:"subject_issuer"` // the zero value removes it
 }
 
 func (s *Server) patchIngestKey(r *request) (answer, error) {

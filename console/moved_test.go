@@ -1,8 +1,11 @@
 package console_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +15,8 @@ import (
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/admission"
+	"github.com/agentledger/agentledger/internal/tenant/share"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -34,6 +39,26 @@ func newMovingWorld(t *testing.T) (*world, *ledgertest.Move) {
 	surface.Routes(router)
 	w.handler = router
 	return w, m
+}
+
+// deputy stores memberships of two members of red, and returns the request that names one of them as deputy of the other.
+func (w *world) deputy() (path, body string) {
+	w.t.Helper()
+	w.join(red, "red-owner")
+	w.join(red, "red-member")
+	until := w.Clock().Add(24 * time.Hour).UTC().Format("2006-01-02T15:04:05.000Z")
+	return "/deputies/mem_owner", fmt.Sprintf(`{"deputy_membership_id":"mem_member","until":"%s"}`, until)
+}
+
+// join stores the membership of the user of a session.
+func (w *world) join(tenant id.Tenant, session string) {
+	w.t.Helper()
+	_, role, _ := strings.Cut(session, "-")
+	value := fmt.Appendf(nil, `{"membership_id":"mem_%s","role":"%s","since":"2026-11-20T12:00:00.000Z"}`, role, role)
+	err := w.Engine.Write(w.t.Context(), tenant, []storage.Change{{Kind: "membership", Key: "acc_" + session, Value: value, If: storage.AnyVersion}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 const standardExport = `{"url":"https://logs.example/v1/logs","format":"ocsf","from":"now"}`
@@ -97,6 +122,12 @@ func changes() map[string]func(w *world) (path, body string) {
 		"DELETE /voter-keys/{credentialId}": func(w *world) (string, string) {
 			return "/voter-keys/" + base64URL(w.registerVoter("red-owner").Credential), ""
 		},
+		"PUT /deputies/{membershipId}": func(w *world) (string, string) { return w.deputy() },
+		"DELETE /deputies/{membershipId}": func(w *world) (string, string) {
+			path, body := w.deputy()
+			w.call(200, "PUT", path, body)
+			return path, ""
+		},
 		"POST /webhooks":                     of("/webhooks", standardEndpoint),
 		"PATCH /webhooks/{webhookId}":        at(endpoint, "", `{"name":"another"}`),
 		"DELETE /webhooks/{webhookId}":       at(endpoint, "", ""),
@@ -104,7 +135,14 @@ func changes() map[string]func(w *world) (path, body string) {
 		"POST /webhooks/{webhookId}/rotate":  at(endpoint, "/rotate", ""),
 		"POST /webhooks/{webhookId}/test":    at(endpoint, "/test", ""),
 		"PUT /stream-export":                 of("/stream-export", standardExport),
-		"PUT /witnesses":                     func(w *world) (string, string) { return "/witnesses", witnesses(w) },
+		"POST /coverage":                     of("/coverage", standardCoverage),
+		"PUT /columns":                       of("/columns", `{"columns":["amount_usd"]}`),
+		"PUT /views":                         of("/views", `{"name":"Refunds","search":"tool:payments.refund"}`),
+		"DELETE /views": func(w *world) (string, string) {
+			w.call(200, "PUT", "/views", `{"name":"Refunds","search":"tool:payments.refund"}`)
+			return "/views?name=refunds", ""
+		},
+		"PUT /witnesses": func(w *world) (string, string) { return "/witnesses", witnesses(w) },
 		"DELETE /witnesses": func(w *world) (string, string) {
 			w.call(200, "PUT", "/witnesses", witnesses(w))
 			return "/witnesses", ""
@@ -129,6 +167,13 @@ func changes() map[string]func(w *world) (path, body string) {
 		},
 		"POST /tokens": func(w *world) (string, string) {
 			return "/tokens", fmt.Sprintf(`{"name":"ci","role":"admin","expires_at":%q}`, w.Clock().Add(time.Hour).Format(time.RFC3339))
+		},
+		"DELETE /shares/{shareId}": func(w *world) (string, string) {
+			made, _ := w.share("red-owner", "")
+			return "/shares/" + made, ""
+		},
+		"POST /shares": func(w *world) (string, string) {
+			return "/shares", fmt.Sprintf(`{"note":"KPMG","query":"tool=acme.refund","expires_at":%q}`, w.Clock().Add(time.Hour).Format(time.RFC3339))
 		},
 		"POST /policies/{policyId}/deactivate": func(w *world) (string, string) {
 			path := draft(w)
@@ -175,6 +220,37 @@ func TestEveryReadWhileTheOrganizationMoves(t *testing.T) {
 		if looks == maxLooks {
 			t.Errorf("%s: %d looks for an owner", path, looks)
 		}
+	}
+}
+
+// If an organization moves to another node while a link is opened, the other node answers, whenever the move happens.
+func TestSharedViewWhileTheOrganizationMoves(t *testing.T) {
+	w, m := newMovingWorld(t)
+	_, secret := w.share("red-owner", "")
+	passes := 0
+	for looks, moved := 1, true; moved; looks++ {
+		w.Pass(share.Pause) // the opening is recorded
+		m.Begin(looks)
+		g := w.doWith(w.handler, httptest.NewRequestWithContext(t.Context(), "GET", "/share/"+secret+"/acts.csv", nil))
+		var passed int
+		if moved, passed = m.End(); g.status != 200 {
+			t.Errorf("file, look %d: got %d %s", looks, g.status, g.text)
+		}
+		passes += passed
+		m.Begin(looks)
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/share/"+secret, nil)
+		err := w.surface.ReadShared(r, secret, func(ctx context.Context, v *console.Shared) error {
+			_, err := v.Acts(ctx, "", 1)
+			return err
+		})
+		away, _ := m.End()
+		if _, elsewhere := errors.AsType[*admission.Elsewhere](err); err != nil && !elsewhere {
+			t.Errorf("page, look %d: got %v", looks, err)
+		}
+		moved = moved || away
+	}
+	if passes < 3 {
+		t.Errorf("passed %d times", passes)
 	}
 }
 

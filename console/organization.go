@@ -23,7 +23,7 @@ func describeOrganization(s *org.Settings) wire.Organization {
 		ID: s.ID, Slug: s.Slug, Name: s.Name, Origin: s.Origin, Plan: s.Plan, Active: s.Active,
 		Disclosure: s.Disclosure.String(), SelfReview: s.SelfReview, TwoPerson: s.TwoPerson, Published: s.Published,
 		SignIn: wire.RequiredSignIn{Require: wire.Text(s.SignIn)}, RetentionDays: s.RetentionDays,
-		LegalHold: s.LegalHold, VoteHoldHours: s.VoteHoldHours, SignedVotes: nameSignedVotes(s.SignedVotes),
+		LegalHold: s.LegalHold, VoteHoldHours: s.VoteHoldHours, SignedVotes: nameSignedVotes(s.SignedVotes), ColumnsInMail: s.ColumnsInMail,
 		CreatedAt: s.CreatedAt,
 	}
 }
@@ -85,7 +85,9 @@ func (s *Server) ShowOrganization(ctx context.Context, c *Caller) (wire.Organiza
 	if err != nil {
 		return wire.Organization{}, err
 	}
-	return s.describeSettings(ctx, settings)
+	view, err := s.describeSettings(ctx, settings)
+	view.Permissions = c.permissions()
+	return view, err
 }
 
 // OrganizationPatch is a change of the settings that the organization controls. Nil members stay as they are. The
@@ -101,6 +103,7 @@ type OrganizationPatch struct {
 	LegalHold  *bool                `json:"legal_hold"`
 	VoteHold   *int                 `json:"vote_hold_hours"`
 	Signed     *string              `json:"signed_votes"`
+	InMail     *bool                `json:"columns_in_mail"`
 }
 
 func (s *Server) patchOrganization(r *request) (answer, error) {
@@ -140,7 +143,7 @@ func (s *Server) ChangeOrganization(
 	patch := org.Patch{Disclosure: wanted.Disclosure, Name: wanted.Name, SelfReview: wanted.SelfReview,
 		TwoPerson: wanted.TwoPerson, Published: wanted.Published, SignIn: required, NoneOpen: s.Approvals.NoneOpen,
 		RetentionDays: wanted.Retention, LegalHold: wanted.LegalHold, VoteHoldHours: wanted.VoteHold,
-		SignedVotes: signed, BeginRetention: s.Erasures.BeginRetention}
+		SignedVotes: signed, ColumnsInMail: wanted.InMail, BeginRetention: s.Erasures.BeginRetention}
 	settings, err := s.Orgs.Change(ctx, c.Who.Tenant, string(c.Who.Account), patch)
 	if err != nil {
 		return wire.Organization{}, err

@@ -84,13 +84,27 @@ func TestOrganization(t *testing.T) {
 	view := func(slug, number, name, disclosure string, selfReview bool) string {
 		organization := "00000000-0000-0000-0000-00000000000" + number
 		return fmt.Sprintf(`{"organization_id":"%s","slug":"%s","name":"%s","origin":"log.example/o/%s","plan":"free","active":true,
-			"disclosure":"%s","self_review":%v,"two_person_policy":false,"publish_policies":false,"sign_in":{"require":null},"retention_days":0,"legal_hold":false,"vote_hold_hours":0,"signed_votes":"optional","created_at":"2026-11-20T12:00:00.000Z"}`, organization, slug, name, organization, disclosure, selfReview)
+			"disclosure":"%s","self_review":%v,"two_person_policy":false,"publish_policies":false,"sign_in":{"require":null},"retention_days":0,"legal_hold":false,"vote_hold_hours":0,"signed_votes":"optional","columns_in_mail":false,"created_at":"2026-11-20T12:00:00.000Z"}`, organization, slug, name, organization, disclosure, selfReview)
 	}
 	equal(t, "changed", w.call(200, "PATCH", "/organization", `{"disclosure":"full","name":"Red Inc.","self_review":true}`, as("red-admin")),
 		view("red", "b", "Red Inc.", "full", true))
 	equal(t, "as it is", w.call(200, "PATCH", "/organization", `{"name":"Red Inc.","disclosure":null}`), view("red", "b", "Red Inc.", "full", true))
-	equal(t, "read", w.call(200, "GET", "/organization", "", as("red-member")), view("red", "b", "Red Inc.", "full", true))
-	equal(t, "blue reads", w.call(200, "GET", "/organization", "", as("blue-owner")), view("blue", "c", "blue", "record", false))
+	read := func(slug, role string) (organization map[string]any, permissions string) {
+		organization = w.call(200, "GET", "/organization", "", as(slug+"-"+role))
+		permissions = fmt.Sprint(organization["permissions"])
+		delete(organization, "permissions")
+		return organization, permissions
+	}
+	asMember, may := read("red", "member")
+	equal(t, "read", asMember, view("red", "b", "Red Inc.", "full", true))
+	if want := "[read use tokens]"; may != want {
+		t.Errorf("a member may: got %s, want %s", may, want)
+	}
+	asOwner, may := read("blue", "owner")
+	equal(t, "blue reads", asOwner, view("blue", "c", "blue", "record", false))
+	if !strings.Contains(may, "edit policies") || !strings.Contains(may, "own") {
+		t.Errorf("an owner may: got %s", may)
+	}
 	equal(t, "blue", w.call(200, "PATCH", "/organization", `{}`, as("blue-owner")), view("blue", "c", "blue", "record", false))
 	if got, want := w.kinds(red), []string{"ledger_settings_changed by acc_red-admin"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

@@ -16,21 +16,25 @@ func permissions() map[string]account.Permission {
 	of := map[string]account.Permission{}
 	for permission, routes := range map[account.Permission]string{
 		account.Read: `GET /ingest-keys, GET /ingest-keys/{key}, GET /agents, GET /agents/{agent}, GET /agents/{agent}/keys,
-			GET /policies, GET /policies/{policy}, GET /policies/{policy}/versions, GET /approvals, GET /approvals/{approval}, GET /voter-keys, GET /runs, GET /runs/{run},
+			GET /policies, GET /policies/{policy}, GET /policies/{policy}/versions, GET /approvals, GET /approvals/{approval}, GET /voter-keys, GET /deputies, GET /runs, GET /runs/{run},
 			GET /events, GET /events/{event}, GET /acts, GET /acts/{event}, GET /traces, GET /traces/{trace}, GET /stats,
-			GET /webhooks, GET /webhooks/{webhook}, GET /webhooks/{webhook}/deliveries, GET /witnesses, GET /stream-export, GET /organization, GET /organization/plan-usage`,
-		account.ReadPayloads: `GET /evidence.zip`,
+			GET /webhooks, GET /webhooks/{webhook}, GET /webhooks/{webhook}/deliveries, GET /columns, GET /views, GET /witnesses, GET /stream-export, GET /organization, GET /organization/plan-usage`,
+		account.ReadPayloads: `GET /evidence.zip, POST /coverage`,
 		account.TryPolicies:  `POST /policies/check, POST /policies/{policy}/simulate`,
 		account.EditPolicies: `POST /policies, PATCH /policies/{policy}, DELETE /policies/{policy},
 			POST /policies/{policy}/activate, POST /policies/{policy}/deactivate`,
-		account.Vote:       `POST /approvals/{approval}/revoke, POST /voter-keys, POST /voter-keys/options, DELETE /voter-keys/{credential}`,
+		account.SaveViews: `PUT /views, DELETE /views`,
+		account.Vote: `POST /approvals/{approval}/revoke, POST /voter-keys, POST /voter-keys/options, DELETE /voter-keys/{credential},
+			PUT /deputies/{membership}`,
+		account.Leave:      `DELETE /deputies/{membership}`,
 		account.SignedVote: `POST /approvals/{approval}/votes, POST /approvals/{approval}/votes/options`,
 		account.Manage: `POST /ingest-keys, PATCH /ingest-keys/{key}, POST /agents, PATCH /agents/{agent}, POST /agents/{agent}/keys,
 			POST /agents/{agent}/keys/{key}/retire, POST /webhooks, PATCH /webhooks/{webhook}, DELETE /webhooks/{webhook},
 			POST /webhooks/callback-key/rotate, POST /webhooks/{webhook}/rotate, POST /webhooks/{webhook}/test, POST /webhooks/{webhook}/replay, PUT /witnesses, DELETE /witnesses,
-			POST /witnesses/ask, PUT /stream-export, DELETE /stream-export, POST /stream-export/test, PATCH /organization`,
+			POST /witnesses/ask, PUT /columns, PUT /stream-export, DELETE /stream-export, POST /stream-export/test, PATCH /organization`,
 		account.ReadAudit:  `GET /audit, GET /erasures, GET /erasures/{erasure}`,
 		account.Own:        `POST /events/{event}/erase, POST /erasures`,
+		account.Share:      `GET /shares, POST /shares, DELETE /shares/{share}`,
 		account.UseTokens:  `GET /tokens, POST /tokens, DELETE /tokens/{token}`,
 		account.RevokeKeys: `DELETE /ingest-keys/{key}, POST /agents/{agent}/keys/{key}/revoke`,
 	} {
@@ -51,7 +55,7 @@ func TestEveryRouteWithEveryRole(t *testing.T) {
 		name := route.Method + " " + strings.TrimPrefix(route.Pattern, "/v1/console")
 		permission, known := wanted[name]
 		want := edge.Permission{Credential: edge.Session, Right: string(permission)}
-		if !slices.Contains([]account.Permission{account.Vote, account.SignedVote, account.UseTokens, account.Own}, permission) {
+		if !slices.Contains([]account.Permission{account.Vote, account.SignedVote, account.Leave, account.UseTokens, account.Own, account.Share}, permission) {
 			want.Or = edge.ConsoleToken
 		}
 		if !known || route.Permission != want {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"strconv"
@@ -9,7 +10,9 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/operate/simulate"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/wire"
@@ -164,22 +167,65 @@ func (s *Server) checkPolicy(r *request) (answer, error) {
 
 // CheckPolicy checks a document and stores nothing, so it also works in an inactive organization.
 func (s *Server) CheckPolicy(ctx context.Context, c *Caller, document []byte) (wire.CheckedPolicy, error) {
+	found, err := s.PreviewPolicy(ctx, c, document, nil)
+	return found.CheckedPolicy, err
+}
+
+// Preview is a document with its tests, and with what it would have done.
+type Preview struct {
+	wire.CheckedPolicy
+	Past *simulate.Report // nil if no events were decided again
+}
+
+// PreviewPolicy is CheckPolicy that also decides stored events again, unless of is nil. If other simulations occupy all
+// slots, it decides none.
+func (s *Server) PreviewPolicy(ctx context.Context, c *Caller, document []byte, of *simulate.Range) (Preview, error) {
 	if err := s.surface.check(ctx, c, account.TryPolicies); err != nil {
-		return wire.CheckedPolicy{}, err
+		return Preview{}, err
 	}
 	if err := checkSize(document, policy.MaxBytes); err != nil {
-		return wire.CheckedPolicy{}, err
+		return Preview{}, err
 	}
 	found, err := s.Policies.Check(ctx, c.Who.Tenant, document)
 	if err != nil {
-		return wire.CheckedPolicy{}, err
+		return Preview{}, err
 	}
-	view := wire.CheckedPolicy{Rules: len(found.Policy.Rules), Tests: len(found.Policy.Tests),
-		Failures: []wire.FailedTest{}, PolicyID: wire.Text(found.Policy.ID), Quorum: wire.Text(found.Quorum)}
+	p := found.Policy
+	view := Preview{CheckedPolicy: wire.CheckedPolicy{Rules: len(p.Rules), Tests: len(p.Tests), Failures: []wire.FailedTest{},
+		PolicyID: wire.Text(p.ID), Quorum: wire.Text(found.Quorum), Document: p.Document()}}
 	for _, f := range found.Failures {
 		view.Failures = append(view.Failures, wire.FailedTest{Test: f.Place, Name: f.Name, Why: f.Why})
 	}
-	return view, nil
+	if of == nil {
+		return view, nil
+	}
+	p.ID, p.Version = cmp.Or(p.ID, "document"), 1
+	report, err := s.Simulator.SimulateEvents(ctx, c.Who.Tenant, p, *of)
+	if err == nil {
+		view.Past = &report
+	} else if fault.Is(err, fault.Overloaded) || fault.Is(err, fault.Unavailable) {
+		err = nil
+	}
+	return view, err
+}
+
+// ForeseeApprovals returns what would become of the open approvals if a version of a policy were activated, or if no policy
+// were active, with name "". It changes nothing.
+func (s *Server) ForeseeApprovals(ctx context.Context, c *Caller, name string, version uint64) (approval.Forecast, error) {
+	if err := s.surface.check(ctx, c, account.TryPolicies); err != nil {
+		return approval.Forecast{}, err
+	}
+	var next *policy.Compiled
+	if name != "" {
+		_, p, err := s.findVersion(ctx, c, name, version)
+		if err == nil {
+			next, err = policy.CompileWithin(ctx, p)
+		}
+		if err != nil {
+			return approval.Forecast{}, err
+		}
+	}
+	return s.Approvals.Foresee(ctx, c.Who.Tenant, next)
 }
 
 func (s *Server) draftPolicy(r *request) (answer, error) {

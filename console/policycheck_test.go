@@ -24,6 +24,11 @@ func TestCheckPolicy(t *testing.T) {
 			}
 			f.(map[string]any)["why"] = "*"
 		}
+		written := got["document"].(map[string]any)
+		if len(written["rules"].([]any)) != int(got["rules"].(float64)) || written["default"] != "allow" {
+			t.Errorf("%s: got document %v", name, written)
+		}
+		delete(got, "document")
 		equal(t, name, got, tc.want)
 	}
 	w.call(404, "GET", "/policies/spending", "")

@@ -2,28 +2,34 @@ package console
 
 import (
 	"context"
+	"net/url"
+
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/read/eventlist"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/wire"
-	"net/url"
 )
 
 // addReadingRoutes adds the routes of the calls that read events.
 func (s *Server) addReadingRoutes(table *routes) {
 	reads, none := permit(account.Read), edge.Body{}
-	filters := []string{"agent_id", "tool", "action_kind", "decision", "declared", "trace_id", "principal", "signer",
+	filters := []string{"agent_id", "tool", "action_kind", "decision", "declared", "trace_id", "principal", "on_behalf_of", "issuer", "signer",
 		"from", "to", "format", "after", "limit", "log"}
 	table.Add("GET", "/v1/console/events", reads, none, s.listEvents, edge.LongPoll).
 		Takes(append([]string{"q", "order", "wait"}, filters...)...)
 	table.Add("GET", "/v1/console/events/{event}", reads, none, s.answerEvent).Takes("log")
-	table.Add("GET", "/v1/console/acts", reads, none, s.listActs).
-		Takes(append([]string{"q", "order", "outcome", "approver"}, filters...)...)
+	acts := table.Add("GET", "/v1/console/acts", reads, none, s.listActs, edge.LongPoll)
+	acts.Takes(append([]string{"q", "order", "wait", "outcome", "approver", "column", "identifiers"}, filters...)...)
+	acts.Repeats("column")
 	table.Add("GET", "/v1/console/acts/{event}", reads, none, s.answerAct).Takes("log")
 	table.Add("GET", "/v1/console/traces", reads, none, s.listTraces).Takes(filters...)
 	table.Add("GET", "/v1/console/traces/{trace}", reads, none, s.answerTrace).Takes("after", "limit", "log")
-	table.Add("GET", "/v1/console/stats", reads, none, s.answerStats).Takes("from", "to", "by", "log")
+	stats := table.Add("GET", "/v1/console/stats", reads, none, s.answerStats)
+	stats.Takes("agent_id", "tool", "action_kind", "decision", "declared",
+		"trace_id", "principal", "on_behalf_of", "issuer", "signer", "from", "to", "outcome", "approver", "column", "by", "log")
+	stats.Repeats("column")
 	table.Add("GET", "/v1/console/audit", permit(account.ReadAudit), none, s.listAudit).
 		Takes("actor", "kind", "from", "to", "order", "format", "after", "limit")
 }
@@ -39,13 +45,24 @@ func (s *Server) listEvents(r *request) (answer, error) {
 	if stream || err != nil {
 		return s.streamEvents(q, format), err
 	}
-	if q, err = ask(r.Caller, r.URL.Query()); err == nil {
-		q.Wait, err = edge.ParseWait(r.Request)
-	}
-	if err != nil {
+	if q, err = s.askToWait(r); err != nil {
 		return answer{}, err
 	}
 	return okAnswer(s.Events.List(r.Context(), q))
+}
+
+// askToWait returns a request's query of events, which may wait or search for a while.
+func (s *Server) askToWait(r *request) (eventlist.Asked, error) {
+	q, err := ask(r.Caller, r.URL.Query())
+	if err == nil {
+		q.Wait, err = edge.ParseWait(r.Request)
+	}
+	if q.Wait > 0 { // such requests hold no processor
+		q.TakeTurn = func(ctx context.Context) (func(), error) {
+			return takeTurn(ctx, s.Control.Processors, admission.TenantOf(q.Tenant))
+		}
+	}
+	return q, err
 }
 
 // ListEvents returns a page of the events that the parameters select.
@@ -76,9 +93,15 @@ func (s *Server) ShowEvent(ctx context.Context, c *Caller, name string, query ur
 func (s *Server) listActs(r *request) (answer, error) {
 	q, format, stream, err := asStream(r)
 	if stream || err != nil {
-		return s.streamActs(q, format), err
+		if err != nil {
+			return answer{}, err
+		}
+		return s.streamActs(r.Context(), q, format)
 	}
-	return okAnswer(s.ListActs(r.Context(), r.Caller, r.URL.Query()))
+	if q, err = s.askToWait(r); err != nil {
+		return answer{}, err
+	}
+	return okAnswer(s.acts.List(r.Context(), q))
 }
 
 // ListActs returns a page of the acts that the parameters select.
@@ -162,13 +185,22 @@ func (s *Server) ListAudit(ctx context.Context, c *Caller, query url.Values) (wi
 }
 
 func (s *Server) answerStats(r *request) (answer, error) {
-	return okAnswer(s.CountEvents(r.Context(), r.Caller, r.URL.Query()))
+	return okAnswer(s.CountActs(r.Context(), r.Caller, r.URL.Query()))
 }
 
-// CountEvents returns counts of the events that the parameters select.
-func (s *Server) CountEvents(ctx context.Context, c *Caller, query url.Values) (wire.Stats, error) {
-	if err := s.surface.check(ctx, c, account.Read); err != nil {
+// CountActs returns counts of the acts that the parameters select.
+func (s *Server) CountActs(ctx context.Context, c *Caller, query url.Values) (wire.Stats, error) {
+	found, err := s.CountActsBy(ctx, c, query, query.Get("by"))
+	if err != nil {
 		return wire.Stats{}, err
 	}
-	return s.Events.Count(ctx, eventlist.Asked{Tenant: c.Who.Tenant, Values: query})
+	return found[0], nil
+}
+
+// CountActsBy is CountActs for several values of the parameter by, of which it returns one result each. The acts are read once.
+func (s *Server) CountActsBy(ctx context.Context, c *Caller, query url.Values, by ...string) ([]wire.Stats, error) {
+	if err := s.surface.check(ctx, c, account.Read); err != nil {
+		return nil, err
+	}
+	return s.acts.CountEach(ctx, eventlist.Asked{Tenant: c.Who.Tenant, Role: c.Who.Role, Values: query}, by...)
 }

@@ -80,8 +80,8 @@ type Writer interface {
 	TakeTurn(ctx context.Context) (give func(), err error)
 }
 
-// Write writes the rows. It reads and encodes each page while it holds a turn of a processor, and writes it after the
-// turn.
+// Write writes the rows, and if there are more than Limit, a last line that says so. It reads and encodes each page while it holds a turn of a
+// processor, and writes it after the turn.
 func (l *List[T]) Write(ctx context.Context, w Writer) error {
 	after := l.After
 	for begin, remaining := true, l.Limit; remaining > 0; begin = false {
@@ -97,7 +97,19 @@ func (l *List[T]) Write(ctx context.Context, w Writer) error {
 		}
 		after, remaining = string(next), remaining-count
 	}
-	return nil
+	_, err := w.Write(l.cutLine(after))
+	return err
+}
+
+// cutLine returns the line after the last row if there are more.
+func (l *List[T]) cutLine(next string) []byte {
+	if l.Format == FormatCSV {
+		cells := make([]string, max(2, len(l.Columns)))
+		cells[0], cells[1] = "cut", "after="+next
+		return appendLine(nil, cells)
+	}
+	line, _ := json.Marshal(wire.Cut{Cut: true, Next: wire.Text(next)}) // of these types it can't fail
+	return append(line, '\n')
 }
 
 // encodePage returns the encoding of a page.
@@ -133,8 +145,18 @@ func (l *List[T]) appendRow(text []byte, row T) ([]byte, error) {
 		}
 		return appendLine(text, line), nil
 	}
-	line, err := json.Marshal(row)
+	line, err := json.Marshal(row, json.Deterministic(true))
 	return append(append(text, line...), '\n'), err
+}
+
+// EncodeCSV returns a CSV file of rows.
+func EncodeCSV[T any](columns []string, rows []T, cells func(row T) []Cell) []byte {
+	text := appendLine([]byte(byteOrderMark), columns)
+	l := List[T]{Format: FormatCSV, Cells: cells}
+	for _, row := range rows {
+		text, _ = l.appendRow(text, row) // a CSV row cannot fail
+	}
+	return text
 }
 
 // Cell is a CSV cell.

@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/read/eventlist"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/wire"
 )
@@ -93,8 +94,17 @@ func (s *Server) ShowRun(ctx context.Context, c *Caller, name string, query url.
 		return body, err
 	}
 	body = wire.RunDetail{Run: describeRun(&run), Events: make([]wire.RunEvent, len(events)), Next: wire.Number(next)}
+	at := make([]id.Index, len(events))
+	for i := range events {
+		at[i] = events[i].Index
+	}
+	acts, err := s.Events.Index.ActsOf(ctx, c.Who.Tenant, at)
+	if err != nil {
+		return wire.RunDetail{}, err
+	}
 	for i := range events {
 		body.Events[i] = describeRunEvent(events[i])
+		body.Events[i].Act = eventlist.DescribeLink(acts[events[i].Index])
 	}
 	return body, nil
 }

@@ -41,6 +41,9 @@ func (w *world) routes() []struct{ method, path, body string } {
 		{"POST", "/approvals/a/votes/options", `{}`},
 		{"POST", "/voter-keys", `{}`},
 		{"POST", "/voter-keys/options", `{}`},
+		{"GET", "/deputies", ""},
+		{"PUT", "/deputies/m", `{}`},
+		{"DELETE", "/deputies/m", ""},
 		{"POST", "/approvals/a/revoke", ""},
 		{"GET", "/runs", ""},
 		{"GET", "/runs/r", ""},
@@ -67,7 +70,16 @@ func (w *world) routes() []struct{ method, path, body string } {
 		{"GET", "/tokens", ""},
 		{"POST", "/tokens", `{"name":"ci","role":"member","expires_at":"2026-11-30T00:00:00Z"}`},
 		{"DELETE", "/tokens/k", ""},
+		{"GET", "/shares", ""},
+		{"POST", "/shares", `{"note":"KPMG","expires_at":"2026-11-30T00:00:00Z"}`},
+		{"DELETE", "/shares/s", ""},
 		{"PUT", "/witnesses", `{"policy":"quorum none\n"}`},
+		{"GET", "/views", ""},
+		{"PUT", "/views", `{"name":"n","search":"x"}`},
+		{"DELETE", "/views?name=n", ""},
+		{"POST", "/coverage", standardCoverage},
+		{"GET", "/columns", ""},
+		{"PUT", "/columns", `{"columns":[]}`},
 		{"PUT", "/stream-export", `{"url":"https://logs.example/v1/logs","format":"ocsf"}`},
 		{"DELETE", "/stream-export", ""},
 		{"POST", "/stream-export/test", `{}`},
@@ -89,7 +101,8 @@ func TestWhoAsks(t *testing.T) {
 		w.refuses(name+" with a defect", ask(as("defect")), 500, "Internal error")
 		w.refuses(name+" without organization", ask(as("no-organization")), 403, "Your role does not allow this")
 		w.refuses(name+" with an unknown role", ask(as("red-king")), 403, "Your role does not allow this")
-		if route.method != "GET" && !strings.HasPrefix(route.path, "/tokens") { // before the body is read
+		if route.method != "GET" && !strings.HasPrefix(route.path, "/tokens") && !strings.HasPrefix(route.path, "/shares") && route.path != "/coverage" &&
+			(route.method != "DELETE" || !strings.HasPrefix(route.path, "/deputies")) { // before the body is read
 			w.refuses(name+" as auditor", ask(as("red-auditor"), header("Content-Type", "text/plain")), 403, "Your role does not allow this")
 		}
 	}
@@ -134,7 +147,7 @@ func TestRoutes(t *testing.T) {
 		"/ingest-keys": "GET, POST", "/ingest-keys/k": "GET, PATCH, DELETE", "/agents": "GET, POST", "/agents/a": "GET, PATCH", "/agents/a/keys": "GET, POST",
 		"/agents/a/keys/k/retire": "POST", "/policies": "GET, POST", "/policies/p": "GET, PATCH, DELETE",
 		"/policies/p/activate": "POST", "/policies/p/simulate": "POST", "/approvals": "GET", "/approvals/a": "GET", "/approvals/a/votes": "POST",
-		"/approvals/a/revoke": "POST", "/runs": "GET", "/runs/r": "GET", "/webhooks": "GET, POST", "/webhooks/w": "GET, PATCH, DELETE", "/webhooks/callback-key/rotate": "POST", "/webhooks/w/rotate": "POST", "/webhooks/w/test": "POST", "/webhooks/w/deliveries": "GET", "/webhooks/m/replay": "POST", "/tokens": "GET, POST", "/tokens/k": "DELETE", "/events/e/erase": "POST", "/erasures": "GET, POST", "/erasures/e": "GET", "/organization": "GET, PATCH", "/organization/plan-usage": "GET", "/witnesses": "GET, PUT, DELETE", "/stream-export": "GET, PUT, DELETE", "/stream-export/test": "POST",
+		"/approvals/a/revoke": "POST", "/runs": "GET", "/runs/r": "GET", "/webhooks": "GET, POST", "/webhooks/w": "GET, PATCH, DELETE", "/webhooks/callback-key/rotate": "POST", "/webhooks/w/rotate": "POST", "/webhooks/w/test": "POST", "/webhooks/w/deliveries": "GET", "/webhooks/m/replay": "POST", "/tokens": "GET, POST", "/tokens/k": "DELETE", "/shares": "GET, POST", "/shares/s": "DELETE", "/events/e/erase": "POST", "/erasures": "GET, POST", "/erasures/e": "GET", "/organization": "GET, PATCH", "/organization/plan-usage": "GET", "/witnesses": "GET, PUT, DELETE", "/stream-export": "GET, PUT, DELETE", "/stream-export/test": "POST",
 	} {
 		r := w.request("PUT", path, "")
 		if strings.Contains(allow, "PUT") {
@@ -166,7 +179,7 @@ func TestBodies(t *testing.T) {
 		}
 		w.refuses(name+" text", ask(route.body, header("Content-Type", "text/plain")), 415, "Content-Type must be application/json")
 		w.refuses(name+" gzip", ask(route.body, header("Content-Encoding", "gzip")), 415, "Content-Encoding must be identity")
-		w.refuses(name+" large", ask(`{"a":"`+strings.Repeat("x", 2<<20)+`"}`), 413, "The body is too large")
+		w.refuses(name+" large", ask(`{"a":"`+strings.Repeat("x", 4<<20)+`"}`), 413, "The body is too large")
 		w.refuses(name+" slow", ask(route.body, slow), 408, "The body took too long to arrive")
 		if strings.HasPrefix(route.path, "/policies") && !strings.HasSuffix(route.path, "ate") {
 			continue // policystore parses those

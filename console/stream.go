@@ -47,10 +47,10 @@ type streamWriter struct {
 	failed     bool // a write failed
 }
 
-// stream sends a streamed answer.
-func (e *exchange) stream() error {
-	tenant, from := e.Who.Tenant, e.surface.Address(e.request.Request)
-	release, err := e.surface.streams.Acquire(tenant, from)
+// stream sends a streamed answer in one of the slots.
+func (e *exchange) stream(slots *admission.Downloads, tenant admission.Tenant) error {
+	from := e.surface.Address(e.request.Request)
+	release, err := slots.Acquire(tenant.ID, from)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (e *exchange) stream() error {
 		c.Extend(streamTime)
 	}
 	w := &streamWriter{stream: e.answer.Stream, w: e.w, controller: http.NewResponseController(e.w), from: from,
-		tenant: admission.TenantOf(tenant), processors: e.surface.Control.Processors, patience: patience}
+		tenant: tenant, processors: e.surface.Control.Processors, patience: patience}
 	defer func() { release(w.TooSlow()) }()
 	if err = w.stream.Write(ctx, w); err != nil {
 		return err
@@ -71,10 +71,15 @@ func (e *exchange) stream() error {
 // TakeTurn waits for a processor. The caller must call give after at most about 20 ms of work, and before Write,
 // because Write may wait for the reader.
 func (w *streamWriter) TakeTurn(ctx context.Context) (give func(), err error) {
-	if err := w.processors.AcquireQuietly(ctx, w.tenant, 1); err != nil {
+	return takeTurn(ctx, w.processors, w.tenant)
+}
+
+// takeTurn waits for a processor. The caller must call give after at most about 20 ms of work.
+func takeTurn(ctx context.Context, processors *admission.FairQueue, t admission.Tenant) (give func(), err error) {
+	if err := processors.AcquireQuietly(ctx, t, 1); err != nil {
 		return nil, err
 	}
-	return func() { w.processors.Release(w.tenant, 1) }, nil
+	return func() { processors.Release(t, 1) }, nil
 }
 
 // Write implements io.Writer. It fails if the reader has fallen 15 seconds behind the minimum rate. Time outside of

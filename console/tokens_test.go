@@ -22,6 +22,11 @@ type roles map[account.ID]account.Role
 // TakenOverAt implements apitoken.Members.
 func (r roles) TakenOverAt(context.Context, account.ID) (id.Instant, error) { return 0, nil }
 
+// ByID implements approval.Members and slacklink.Members.
+func (r roles) ByID(ctx context.Context, who account.ID) (account.Account, error) {
+	return members{}.ByID(ctx, who)
+}
+
 func (r roles) Membership(ctx context.Context, t id.Tenant, who account.ID) (account.Membership, error) {
 	m, err := members{}.Membership(ctx, t, who)
 	if role, changed := r[who]; changed {
@@ -78,6 +83,9 @@ func TestTokens(t *testing.T) {
 	equal(t, "list", w.call(200, "GET", "/tokens", ""), `{"tokens":[`+view+`],"next":null}`)
 	equal(t, "another member's list", w.call(200, "GET", "/tokens", "", as("red-admin")), `{"tokens":[],"next":null}`)
 	equal(t, "the other organization's list", w.call(200, "GET", "/tokens", "", as("blue-owner")), `{"tokens":[],"next":null}`)
+	if got, want := fmt.Sprint(w.call(200, "GET", "/organization", "", bearer(secret))["permissions"]), "[read try policies edit policies save views]"; got != want {
+		t.Errorf("a policy editor's token may: got %s, want %s", got, want)
+	}
 	w.call(201, "POST", "/policies", `{"policy_id":"p","name":"n"}`, bearer(secret))
 	w.call(200, "POST", "/policies/p/activate", "", bearer(secret))
 	if found := w.call(200, "GET", "/policies", "", as("blue-owner"))["policies"].([]any); len(found) != 0 {

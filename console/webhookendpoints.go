@@ -20,7 +20,7 @@ func describeEndpoint(e webhook.Endpoint, role account.Role) wire.Endpoint {
 		EndpointID: string(e.ID), Name: e.Name, Events: e.Events, Tools: slices.Concat([]string{}, e.Tools),
 		Agents: slices.Concat([]id.Agent{}, e.Agents), Format: string(e.Format), State: "active",
 		DisabledReason: wire.Text(e.Disabled), FailingSince: wire.Time(e.FailingSince), SigningKeyID: e.KeyID,
-		PublicKey: e.PublicKey, HasSecret: e.HasSecret, Secret: e.Secret, FormerKeys: describeFormerKeys(e.Former),
+		PublicKey: e.PublicKey, HasSecret: e.HasSecret, HasSlackSecret: e.HasSlackSecret, Secret: e.Secret, FormerKeys: describeFormerKeys(e.Former),
 		CreatedAt: e.CreatedAt, CreatedBy: e.CreatedBy,
 	}
 	if e.Disabled != "" {
@@ -90,6 +90,8 @@ type NewEndpoint struct {
 	Tools  *[]string       `json:"tools"`
 	Agents *[]id.Agent     `json:"agents"`
 	Format *webhook.Format `json:"format"`
+	// SlackSecret is the signing secret of the Slack app that sends votes; "" removes it. Only an owner sets one.
+	SlackSecret *string `json:"slack_signing_secret"`
 }
 
 // EndpointPatch is a change of a webhook endpoint. Nil members stay as they are.
@@ -100,7 +102,7 @@ type EndpointPatch struct {
 
 func (p *EndpointPatch) toPatch() webhook.EndpointPatch {
 	return webhook.EndpointPatch{Name: p.Name, URL: p.URL, Events: p.Events, Tools: p.Tools, Agents: p.Agents,
-		Format: p.Format, Active: p.Active}
+		Format: p.Format, Active: p.Active, SlackSecret: p.SlackSecret}
 }
 
 func (s *Server) createEndpoint(r *request) (answer, error) {
@@ -114,6 +116,9 @@ func (s *Server) createEndpoint(r *request) (answer, error) {
 // CreateEndpoint creates a webhook endpoint. The answer contains its secret.
 func (s *Server) CreateEndpoint(ctx context.Context, c *Caller, wanted NewEndpoint) (wire.Endpoint, error) {
 	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return wire.Endpoint{}, err
+	}
+	if err := s.checkSlackSecret(ctx, c, wanted.SlackSecret); err != nil {
 		return wire.Endpoint{}, err
 	}
 	patch := EndpointPatch{NewEndpoint: wanted}
@@ -134,6 +139,9 @@ func (s *Server) ChangeEndpoint(
 	ctx context.Context, c *Caller, name string, patch EndpointPatch,
 ) (wire.Endpoint, error) {
 	if err := s.surface.check(ctx, c, account.Manage); err != nil {
+		return wire.Endpoint{}, err
+	}
+	if err := s.checkSlackSecret(ctx, c, patch.SlackSecret); err != nil {
 		return wire.Endpoint{}, err
 	}
 	changed, err := s.Webhooks.ChangeEndpoint(ctx, c.Who.Tenant, string(c.Who.Account), webhook.EndpointID(name),

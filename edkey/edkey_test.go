@@ -292,6 +292,7 @@ func TestPrivateIsNeverPrinted(t *testing.T) {
 	k := testKey(t, 5)
 	var out bytes.Buffer
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("key", "key", k)
+	slog.New(slog.NewTextHandler(&out, nil)).Info("key", "key", k)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%x", "%d", "%q"} {
 		fmt.Fprintf(&out, verb, k)
 	}

@@ -66,10 +66,10 @@ func (p *extended) addParts(sum, difference, product *field.Element, isNegative 
 
 // bytes returns the encoding of RFC 8032, section 5.1.2.
 func (p *extended) bytes() (encoded [32]byte) {
-	var inverse, x, y field.Element
-	inverse.Invert(&p.z)
-	x.Multiply(&p.x, &inverse)
-	y.Multiply(&p.y, &inverse)
+	var x, y field.Element
+	z := inverse(&p.z)
+	x.Multiply(&p.x, &z)
+	y.Multiply(&p.y, &z)
 	copy(encoded[:], y.Bytes())
 	encoded[31] |= byte(x.IsNegative() << 7)
 	return encoded

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
-	"log/slog"
 )
 
 // Private is an Ed25519 signing key. The zero value is not a key, and its methods panic.
@@ -49,6 +48,3 @@ func (Private) String() string { return "[private key]" }
 
 // Format writes the text of String for every verb, including those that print fields.
 func (k Private) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) }
-
-// LogValue returns the text of String.
-func (k Private) LogValue() slog.Value { return slog.StringValue(k.String()) }

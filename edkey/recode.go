@@ -8,7 +8,6 @@ package edkey
 // v-16 and c[i+1] = 1. In both cases v = digit[i] + 16·c[i+1], so the sum keeps its value. v is in
 // [0, 16], so the digit is in [-8, 8). The scalar is below 2^253, so h[63] is 0 or 1, v is at most
 // 2, and there is no carry out of the last digit.
-// below 2^253, so h[63] is 0 or 1, v is at most 2, and nothing is carried out of the last digit.
 func recode16(scalar *[32]byte) (digits [64]int8) {
 	carry := int8(0)
 	for i, b := range scalar {

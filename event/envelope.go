@@ -71,7 +71,8 @@ type Envelope struct {
 	Canonical      []byte  // the whole envelope with its signature members
 	Digest         id.Hash // event_digest
 
-	signature [2]jcs.Member // sig_alg and sig_value_b64 in Canonical
+	signature  [2]jcs.Member // sig_alg and sig_value_b64 in Canonical
+	onBehalfOf jcs.Member    // in Canonical; zero if missing
 }
 
 // Parse parses an envelope from the body of a request. Its errors are *fault.Error, checked in this
@@ -102,6 +103,7 @@ func Parse(body []byte, o Options) (*Envelope, error) {
 		return nil, err
 	}
 	e.signature = [2]jcs.Member{m.span[sigAlg], m.span[sigValue]}
+	e.onBehalfOf = m.span[onBehalfOf]
 	e.Digest = e.computeDigest()
 	return e, nil
 }
@@ -132,7 +134,7 @@ func (e *Envelope) readOrganization(m *members, want id.Organization) error {
 // readMembers sets all other fields.
 func (e *Envelope) readMembers(m *members, server bool) error {
 	for f := range fieldCount {
-		if m.memberValue(f) == nil && f != toolName {
+		if m.memberValue(f) == nil && f != toolName && f != onBehalfOf {
 			return newMissingError(f)
 		}
 	}

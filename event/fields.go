@@ -18,6 +18,7 @@ const (
 	actionKind
 	policyDecision
 	toolName
+	onBehalfOf
 	payload
 	sigAlg
 	sigValue
@@ -29,7 +30,7 @@ func (f field) String() string {
 	return [fieldCount]string{
 		"schema_version", "organization_id", "event_id", "trace_id", "agent_id", "key_id",
 		"actor_principal", "emitted_at", "actor_type", "action_kind", "policy_decision",
-		"tool_name", "payload", "sig_alg", "sig_value_b64",
+		"tool_name", "on_behalf_of", "payload", "sig_alg", "sig_value_b64",
 	}[f]
 }
 
@@ -60,6 +61,8 @@ func lookupField(name []byte) field {
 		return policyDecision
 	case "tool_name":
 		return toolName
+	case "on_behalf_of":
+		return onBehalfOf
 	case "payload":
 		return payload
 	case "sig_alg":

@@ -38,6 +38,9 @@ func (r *Record) Frame() Frame {
 	b = appendMember(b, `,"event_id":`, string(r.EventID))
 	b = appendNullable(b, `,"ingest_key_id":`, r.IngestKeyID)
 	b = appendMember(b, `,"key_id":`, string(r.KeyID))
+	if r.OnBehalfOf != "" {
+		b = appendMember(b, `,"on_behalf_of":`, string(r.OnBehalfOf))
+	}
 	b = append(r.OrganizationID.AppendTo(append(b, `,"organization_id":"`...)), '"')
 	b = appendMember(b, `,"origin":`, string(r.Origin))
 	b = r.Policy.appendCanonical(append(b, `,"policy":`...))
@@ -47,6 +50,9 @@ func (r *Record) Frame() Frame {
 	b = appendMember(b, `,"sig_form":`, r.SigForm)
 	b = appendMember(b, `,"sig_value_b64":`, r.SigValueB64)
 	b = appendMember(b, `,"signer":`, string(r.Signer))
+	if r.Traceparent != (Traceparent{}) {
+		b = appendMember(b, `,"traceparent":`, r.Traceparent.String())
+	}
 	b = append(b, `,"v":1}`...)
 	return Frame{text: b, cut: cut, tail: len(b) - cut}
 }
@@ -56,7 +62,14 @@ func (r *Record) Frame() Frame {
 func (r *Record) estimateLength() int {
 	const names = 800 // member names with hashes, times, numbers and the longest words
 	p := &r.Policy
-	return names + len(r.AgentID) + len(r.EventID) + len(r.KeyID) + len(r.Origin) + len(r.PublicKey) +
+	length := 0
+	if r.Traceparent != (Traceparent{}) {
+		length = len(`,"traceparent":""`) + len("00-") + 2*len(r.Traceparent.Trace) + 2*len(r.Traceparent.Span) + len("--01")
+	}
+	if r.OnBehalfOf != "" {
+		length += len(`,"on_behalf_of":""`) + len(r.OnBehalfOf)
+	}
+	return length + names + len(r.AgentID) + len(r.EventID) + len(r.KeyID) + len(r.Origin) + len(r.PublicKey) +
 		len(r.SigValueB64) + len(r.IngestKeyID) + len(p.PolicyID) + len(p.RuleID) + len(p.Engine) + len(p.Limits) +
 		len(p.ApprovalID) + len(p.Intent)
 }

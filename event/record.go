@@ -51,7 +51,12 @@ type Record struct {
 	IngestKeyID    string          `json:"ingest_key_id"` // null for events of the server
 	ReceivedAt     id.Instant      `json:"received_at"`
 	Policy         Policy          `json:"policy"`
-	V              int             `json:"v"` // 1; filled in by rendering
+	// What the service knows about on_behalf_of of the envelope. Absent, not null, unless a token was verified.
+	OnBehalfOf Standing `json:"on_behalf_of,omitzero"`
+	// The traceparent of the request, if the envelope has none. Absent, not null, in all other records. The service
+	// saw it, and nobody signed it.
+	Traceparent Traceparent `json:"traceparent,omitzero"`
+	V           int         `json:"v"` // 1; filled in by rendering
 }
 
 // Policy is the server's decision on one event and its reasons. Members other than Evaluated,
@@ -106,7 +111,8 @@ func (r *Record) checkGrammars() error {
 		return fmt.Errorf("%w: number out of range", ErrRecord)
 	}
 	if r.Policy.Declared == 0 || r.Policy.Effective == 0 || !r.Signer.isKnownSigner() ||
-		!r.Custody.isKnownCustody() || !isKnownForm(r.SigForm) {
+		!r.Custody.isKnownCustody() || !isKnownForm(r.SigForm) ||
+		r.OnBehalfOf != "" && r.OnBehalfOf != Verified {
 		return fmt.Errorf("%w: unknown word", ErrRecord)
 	}
 	return r.Policy.checkLimits()

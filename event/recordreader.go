@@ -40,6 +40,9 @@ func (t *plainText) readRecord(r *Record) {
 	r.EventID = id.Event(t.readText(`,"event_id":`))
 	r.IngestKeyID = t.readNullable(`,"ingest_key_id":`)
 	r.KeyID = id.Key(t.readText(`,"key_id":`))
+	if strings.HasPrefix(t.rest, `,"on_behalf_of":`) {
+		r.OnBehalfOf = Standing(t.readText(`,"on_behalf_of":`))
+	}
 	readMember(t, `,"organization_id":`, &r.OrganizationID, id.ParseOrganization)
 	r.Origin = id.Origin(t.readText(`,"origin":`))
 	t.skip(`,"policy":`)
@@ -50,6 +53,9 @@ func (t *plainText) readRecord(r *Record) {
 	r.SigForm = t.readText(`,"sig_form":`)
 	r.SigValueB64 = t.readText(`,"sig_value_b64":`)
 	r.Signer = Signer(t.readText(`,"signer":`))
+	if strings.HasPrefix(t.rest, `,"traceparent":`) {
+		readMember(t, `,"traceparent":`, &r.Traceparent, parseRecordTraceparent)
+	}
 	t.skip(`,"v":1}`)
 	r.V = 1
 }

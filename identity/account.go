@@ -82,6 +82,8 @@ func (s *Server) ChangePassword(ctx context.Context, c *Caller, change PasswordC
 type AccountPatch struct {
 	DisplayName  *string `json:"display_name"`
 	ApprovalMail *bool   `json:"approval_mail"`
+	WeeklyMail   *bool   `json:"weekly_mail"`
+	TimesInUTC   *bool   `json:"times_in_utc"`
 }
 
 func (s *Server) patchAccount(w http.ResponseWriter, r *request) error {
@@ -100,7 +102,7 @@ func (s *Server) ChangeAccount(ctx context.Context, c *Caller, patch AccountPatc
 		return nil, err
 	}
 	if patch != (AccountPatch{}) {
-		wishes := account.Wishes{DisplayName: patch.DisplayName, ApprovalMail: patch.ApprovalMail}
+		wishes := account.Wishes{DisplayName: patch.DisplayName, ApprovalMail: patch.ApprovalMail, WeeklyMail: patch.WeeklyMail, TimesInUTC: patch.TimesInUTC}
 		if err := s.Accounts.SetWishes(ctx, session.Account, wishes); err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package identity_test
 
 import (
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -122,12 +123,24 @@ func TestPatchAccount(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	w.decode(w.as(ann, "PATCH", accountPath, `{"approval_mail":false}`), 200, &got)
-	if got.Account.ApprovalMail {
+	if got.Account.ApprovalMail || got.Account.WeeklyMail {
 		t.Errorf("got %+v", got)
+	}
+	for _, weekly := range []bool{true, false} {
+		w.decode(w.as(ann, "PATCH", accountPath, fmt.Sprintf(`{"weekly_mail":%v}`, weekly)), 200, &got)
+		if got.Account.WeeklyMail != weekly || got.Account.ApprovalMail {
+			t.Errorf("weekly mail %v: got %+v", weekly, got)
+		}
 	}
 	w.decode(w.as(bob, "GET", me, ""), 200, &got)
 	if !got.Account.ApprovalMail {
 		t.Errorf("bob: got %+v", got)
+	}
+	for _, utc := range []bool{true, false} {
+		w.decode(w.as(ann, "PATCH", accountPath, fmt.Sprintf(`{"times_in_utc":%v}`, utc)), 200, &got)
+		if got.Account.TimesInUTC != utc || got.Account.ApprovalMail {
+			t.Errorf("times in UTC %v: got %+v", utc, got)
+		}
 	}
 	w.decode(w.as(ann, "PATCH", accountPath, `{}`), 200, &got)
 	if got.Account.DisplayName != "Ann" {

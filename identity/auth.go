@@ -223,11 +223,15 @@ func (s *Server) describeSession(ctx context.Context, session *account.Session) 
 	if err != nil {
 		return nil, err
 	}
+	permissions, err := s.permissionNames(ctx, session)
+	if err != nil {
+		return nil, err
+	}
 	a := &wire.SignedIn{
 		Account: wire.Account{ID: string(session.Account), Email: session.Email, DisplayName: session.DisplayName,
-			ApprovalMail: session.ApprovalMail, EmailProved: proof != account.Unproved},
+			ApprovalMail: session.ApprovalMail, WeeklyMail: session.WeeklyMail, TimesInUTC: session.TimesInUTC, EmailProved: proof != account.Unproved},
 		User: wire.User{MembershipID: session.MembershipID, Role: string(session.Role),
-			Permissions: permissionNames(session.Role)},
+			Permissions: permissions},
 		Organizations: make([]wire.Place, len(places)),
 		MayFound:      s.Signup,
 	}
@@ -245,14 +249,24 @@ func (s *Server) describeSession(ctx context.Context, session *account.Session) 
 	return a, nil
 }
 
-// permissionNames returns the names of the permissions of a role.
-func permissionNames(role account.Role) []string {
-	permissions := role.Permissions()
+// permissionNames returns the names of the permissions of a session: those of its role, and those of a deputy while the
+// member votes in place of another one.
+func (s *Server) permissionNames(ctx context.Context, session *account.Session) ([]string, error) {
+	permissions := session.Role.Permissions()
+	if !session.Role.May(account.Vote) && session.Tenant != id.Service {
+		represents, err := s.Members.Represents(ctx, session.Tenant, session.Account)
+		if err != nil {
+			return nil, err
+		}
+		if represents != "" {
+			permissions = account.WithDeputy(permissions)
+		}
+	}
 	names := make([]string, len(permissions))
 	for i, p := range permissions {
 		names[i] = string(p)
 	}
-	return names
+	return names, nil
 }
 
 // sessionCookie returns a cookie that holds a token for so many seconds; a negative number deletes the cookie.

@@ -33,6 +33,8 @@ type signedIn struct {
 		DisplayName string `json:"display_name"`
 
 		ApprovalMail bool `json:"approval_mail"`
+		WeeklyMail   bool `json:"weekly_mail"`
+		TimesInUTC   bool `json:"times_in_utc"`
 		EmailProved  bool `json:"email_proved"`
 	} `json:"account"`
 	User struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/go-chi/chi/v5"
 
@@ -137,6 +138,41 @@ func (s *Server) ListMembers(ctx context.Context, c *Caller, query url.Values) (
 	var body wire.Members
 	body.Members, body.Next = edge.CutPage(p, found, func(m member.Listed) string { return m.ID }, describeMember)
 	return body, nil
+}
+
+// MemberSignIn is how a member signs in.
+type MemberSignIn struct {
+	SeenAt  id.Instant // when the member last used the organization, at most five minutes late; 0 if not recently
+	Factors []string   // second factors: passkey, recovery_code
+}
+
+// MemberSignIns returns how members sign in, by account, to callers who may change members. It skips accounts that
+// belong to no member, so that nobody learns about strangers.
+func (s *Server) MemberSignIns(ctx context.Context, c *Caller, accounts []string) (map[string]MemberSignIn, error) {
+	if _, err := s.checkMember(ctx, c, account.ChangeMembers); err != nil {
+		return nil, err
+	}
+	members, err := s.Accounts.Members(ctx, c.Who.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]MemberSignIn, len(accounts))
+	for i := range members {
+		who := members[i].Account
+		if !slices.Contains(accounts, string(who)) {
+			continue
+		}
+		seen, err := s.Accounts.LastSeen(ctx, who, c.Who.Tenant)
+		if err != nil {
+			return nil, err
+		}
+		factors, err := s.Factors.Summary(ctx, who)
+		if err != nil {
+			return nil, err
+		}
+		found[string(who)] = MemberSignIn{SeenAt: seen, Factors: factors.Second()}
+	}
+	return found, nil
 }
 
 // MemberPatch is a change of a member. Nil members stay as they are.

@@ -53,7 +53,7 @@ func TestSessionOfAPage(t *testing.T) {
 	server.PeopleRoutes(router)
 	console.Mount(router, console.Options{Edge: o.Edge, Kit: pages.NewKit(publicURL),
 		Control: admission.New(1), Identity: server})
-	lists := map[string]int64{"/v1/id/auth/me": 1, "/account": 1, "/account/sessions": 2}
+	lists := map[string]int64{"/v1/id/auth/me": 1, "/account/sessions": 2}
 	for path, n := range lists {
 		store.n.Store(0)
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
@@ -106,8 +106,7 @@ func TestOperatorPagesOfAnotherNode(t *testing.T) {
 		}
 		router := e.Router()
 		operator.Mount(router, operator.Options{Edge: e, Identity: server,
-			FindHealth: func(context.Context) operator.Health { return operator.Health{Status: "ok"} },
-			Passed:     func(ctx context.Context) bool { return ctx.Value(passedKey{}) != nil }})
+			Passed: func(ctx context.Context) bool { return ctx.Value(passedKey{}) != nil }})
 		return router
 	}
 	here, owner := *w.options.Edge, *w.options.Edge

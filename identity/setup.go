@@ -12,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/factor"
 	"github.com/agentledger/agentledger/internal/tenant/password"
 	"github.com/agentledger/agentledger/internal/wire"
+	"github.com/agentledger/agentledger/internal/wire/issued"
 )
 
 // Founder is the request for the first organization of the service and its owner, who has a password or a passkey.
@@ -42,19 +43,19 @@ func (s *Server) setUp(w http.ResponseWriter, r *request) error {
 }
 
 // SetUp creates the first organization of the service and signs its owner in.
-func (s *Server) SetUp(ctx context.Context, c *Caller, by Founder) (wire.Founded, error) {
+func (s *Server) SetUp(ctx context.Context, c *Caller, by Founder) (issued.Founded, error) {
 	created, err := s.checkWayIn(c, by)
 	if err != nil {
-		return wire.Founded{}, err
+		return issued.Founded{}, err
 	}
 	made, err := s.Setup.FoundOrganization(ctx, by.Token, provision.Request{Name: by.Organization.Name,
 		Slug: by.Organization.Slug, AdminEmail: by.Email, AdminPassword: by.Password})
 	if err != nil {
-		return wire.Founded{}, err
+		return issued.Founded{}, err
 	}
 	who, err := s.Accounts.Find(ctx, by.Email)
 	if err != nil {
-		return wire.Founded{}, err
+		return issued.Founded{}, err
 	}
 	method := account.ByPassword
 	if created != nil {
@@ -63,11 +64,11 @@ func (s *Server) SetUp(ctx context.Context, c *Caller, by Founder) (wire.Founded
 		s.logRefusal(newPasskeyRefused, c, err)
 	}
 	if err != nil {
-		return wire.Founded{}, err
+		return issued.Founded{}, err
 	}
 	answer, err := s.openSession(ctx, c, who, made.Tenant, method)
 	if err != nil {
-		return wire.Founded{}, err
+		return issued.Founded{}, err
 	}
 	return describeFounded(answer, made), nil
 }
@@ -89,8 +90,8 @@ func errTwoWays() error {
 }
 
 // describeFounded returns the answer to a person who created an organization.
-func describeFounded(answer *wire.SignedIn, made *provision.Result) wire.Founded {
-	return wire.Founded{
+func describeFounded(answer *wire.SignedIn, made *provision.Result) issued.Founded {
+	return issued.Founded{
 		SignedIn: *answer, Origin: made.State.Identity().Origin, LogKey: made.State.VerifierKey().String(),
 		Agent: made.Agent.Wire(), IngestKey: wire.IngestSecret{KeyID: made.IngestKey.ID, Secret: made.Token.Reveal()},
 	}

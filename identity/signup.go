@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/operate/provision"
 	"github.com/agentledger/agentledger/internal/tenant/account"
-	"github.com/agentledger/agentledger/internal/wire"
+	"github.com/agentledger/agentledger/internal/wire/issued"
 )
 
 // maxOwned is the number of organizations that one person may own.
@@ -29,24 +29,24 @@ func (s *Server) foundOrganization(w http.ResponseWriter, r *request) error {
 
 // FoundOrganization creates an organization owned by the signed-in person, if the operator allows it. The session
 // continues in the new organization.
-func (s *Server) FoundOrganization(ctx context.Context, c *Caller, wanted NewOrganization) (wire.Founded, error) {
+func (s *Server) FoundOrganization(ctx context.Context, c *Caller, wanted NewOrganization) (issued.Founded, error) {
 	session, err := s.FindSession(ctx, c)
 	if err != nil {
-		return wire.Founded{}, err
+		return issued.Founded{}, err
 	}
 	if !s.Signup {
-		return wire.Founded{}, fault.New(fault.Forbidden, "Only the operator can create organizations here")
+		return issued.Founded{}, fault.New(fault.Forbidden, "Only the operator can create organizations here")
 	}
 	if err := s.Accounts.CheckProved(ctx, session.Account); err != nil {
-		return wire.Founded{}, err
+		return issued.Founded{}, err
 	}
 	made, err := s.createOwned(ctx, session.Account, wanted.Name, wanted.Slug)
 	if err != nil {
-		return wire.Founded{}, err
+		return issued.Founded{}, err
 	}
 	answer, err := s.enterOrganization(ctx, c, made.Tenant)
 	if err != nil {
-		return wire.Founded{}, err
+		return issued.Founded{}, err
 	}
 	return describeFounded(answer, made), nil
 }

@@ -78,7 +78,8 @@ func TestOverload(t *testing.T) {
 func TestSlowBodies(t *testing.T) {
 	w := newWorld(t, func(o *ingest.Options) { o.MaxInFlight = 1 })
 	for _, path := range []string{
-		eventsPath, eventsPath + "/batch", evaluatePath, approvalsPath, approvalsPath + "/a/consume", approvalsPath + "/a/cancel",
+		eventsPath, eventsPath + "/batch", evaluatePath, accessPath, accessPath + "s", approvalsPath, approvalsPath + "/a/consume", approvalsPath + "/a/cancel",
+		requestsPath, requestsPath + "/a/cancel",
 		prefixes[0] + "/runs", prefixes[0] + "/runs/r/steps", prefixes[0] + "/runs/r/complete",
 		prefixes[1] + "/runs", prefixes[1] + "/runs/r/steps", prefixes[1] + "/runs/r/complete",
 	} {

@@ -99,10 +99,9 @@ func (s *Server) consumeApproval(w http.ResponseWriter, r *http.Request, c calle
 	if err := edge.DecodeStrict(body, &claim); err != nil {
 		return err
 	}
-	proof, err := base64.StdEncoding.Strict().DecodeString(claim.Proof)
-	if err != nil || len(proof) != edkey.SignatureSize ||
-		len(claim.Proof) != base64.StdEncoding.EncodedLen(edkey.SignatureSize) {
-		return fault.New(fault.Invalid, "proof_b64 must be the base64 of 64 bytes")
+	proof, err := parseProof("proof_b64", claim.Proof)
+	if err != nil {
+		return err
 	}
 	note, err := s.approvals.Consume(r.Context(), c.Tenant, approvalOfPath(r), approval.Claim{
 		IngestKeyID: c.KeyID, Action: claim.ActionDigest, Proof: proof,
@@ -114,6 +113,15 @@ func (s *Server) consumeApproval(w http.ResponseWriter, r *http.Request, c calle
 		Status approval.Status `json:"status"`
 		Grant  string          `json:"grant"`
 	}{approval.Consumed, note})
+}
+
+// parseProof parses an agent's proof. name is for the error.
+func parseProof(name, text string) ([]byte, error) {
+	proof, err := base64.StdEncoding.Strict().DecodeString(text)
+	if err != nil || len(proof) != edkey.SignatureSize || len(text) != base64.StdEncoding.EncodedLen(edkey.SignatureSize) {
+		return nil, fault.New(fault.Invalid, name+" must be the base64 of 64 bytes")
+	}
+	return proof, nil
 }
 
 // cancelApproval serves POST /v1/ingest/approvals/:id/cancel, whose body is optional.

@@ -284,8 +284,15 @@ func TestTooManyApprovals(t *testing.T) {
 	w := newWorld(t, func(o *ingest.Options) { o.Approvals, o.MaxPollsOrganization = full{o.Approvals}, 1 })
 	w.activate(&w.red, "pol-1", rules)
 	question := w.question(&w.red, fields{"tool_name": "acme.ask", "request_approval": true})
-	for _, path := range []string{approvalsPath, evaluatePath} {
-		a := w.post(path, w.red.token, question)
+	w.activate(&w.blue, "pol-1", refundRules)
+	access := text(t, w.request(w.blue.token, refundAccess(&w.blue, nil)))
+	for _, c := range []struct {
+		path string
+		of   *member
+		body string
+	}{{approvalsPath, &w.red, question}, {evaluatePath, &w.red, question}, {requestsPath, &w.blue, access}} {
+		path := c.path
+		a := w.post(path, c.of.token, c.body)
 		if w.expect(a, 429, "full"); a.fields["code"] != "rate_limited" || a.Header().Get("Retry-After") != "60" {
 			t.Errorf("%s: got %s, Retry-After %q", path, a.Body, a.Header().Get("Retry-After"))
 		}

@@ -51,34 +51,44 @@ func (s *Server) decideQuestion(ctx context.Context, c caller, body []byte) (a a
 	if err != nil {
 		return answer{}, nil, err
 	}
-	in, err := q.policyInput(c)
+	out, digest, ask, err := s.decide(ctx, c, &q)
 	if err != nil {
 		return answer{}, nil, err
 	}
+	return renderDecision(out, digest), ask, nil
+}
+
+// decide evaluates a question while the caller holds a processor. It also returns the input_digest, and the approval to
+// request, or nil.
+func (s *Server) decide(ctx context.Context, c caller, q *question) (out policy.Outcome, digest id.Hash,
+	ask *approval.Question, err error) {
+	in, err := q.policyInput(c)
+	if err != nil {
+		return out, digest, nil, err
+	}
 	if ask, err = q.approvalQuestion(c, in); err != nil {
-		return answer{}, nil, err
+		return out, digest, nil, err
 	}
 	if err := s.ledgers.Timely(c.state); err != nil { // otherwise a wrong time would decide conditions and limits
-		return answer{}, nil, err
+		return out, digest, nil, err
 	}
 	if err := s.checkAgentActive(ctx, c.state, in.Agent); err != nil {
-		return answer{}, nil, err
+		return out, digest, nil, err
 	}
 	in.Now = id.InstantOf(s.clock())
 	evaluation, err := policystore.Evaluate(ctx, s.policies, c.state, in)
 	if err != nil {
-		return answer{}, nil, err
+		return out, digest, nil, err
 	}
 	s.countShadows(&evaluation)
-	out, err := policystore.DecideNow(ctx, s.ledgers, c.state, &evaluation, in.Now)
-	if err != nil {
-		return answer{}, nil, err
+	if out, err = policystore.DecideNow(ctx, s.ledgers, c.state, &evaluation, in.Now); err != nil {
+		return out, digest, nil, err
 	}
 	s.metrics.decisions[out.Decision].Inc()
 	if out.Decision != id.AllowWithObligation {
 		ask = nil
 	}
-	return renderDecision(out, policy.InputDigest(in)), ask, nil
+	return out, policy.InputDigest(in), ask, nil
 }
 
 // checkAgentActive rejects an agent that is known to be disabled.

@@ -18,10 +18,13 @@ func (s *Server) postEvent(w http.ResponseWriter, r *http.Request, c caller, bod
 	if err != nil {
 		return err
 	}
-	in := &incomingEvent{server: s, caller: c, idempotencyKey: key}
+	in := &incomingEvent{server: s, caller: c, idempotencyKey: key, traceparent: traceparent(r.Header)}
 	ctx, read := s.edge.Tracer.StartSpan(r.Context(), "read event")
 	in.readEvent(ctx, body)
 	s.findReplays(ctx, c, in)
+	if !replayOnly {
+		in.verifySubject(ctx, r.Header)
+	}
 	read.End()
 	if replayOnly {
 		s.answerStored(r.Context(), c, in)
@@ -31,6 +34,9 @@ func (s *Server) postEvent(w http.ResponseWriter, r *http.Request, c caller, bod
 	}
 	if in.fate == refused {
 		return in.err
+	}
+	if in.fate == created {
+		in.setStanding(w.Header())
 	}
 	s.writeJSON(w, in.renderAnswer())
 	return nil

@@ -117,7 +117,7 @@ func (w *world) open(change ...func(*ingest.Options)) {
 	})
 	o := ingest.Options{
 		Edge:    &edge.Edge{Passer: traffic.Passer(), Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))},
-		Ledgers: w.Ledgers, Organizations: w.orgs, Agents: w.agents, Policies: w.policies, Approvals: w.approvals, Workflows: w.workflows, Clock: w.Clock,
+		Ledgers: w.Ledgers, Organizations: w.orgs, Agents: w.agents, Policies: w.policies, Approvals: w.approvals, Workflows: w.workflows, Clock: w.Clock, PublicURL: "https://log.test", Keyring: w.Keyring(),
 	}
 	for _, f := range change {
 		f(&o)

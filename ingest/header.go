@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 )
 
@@ -20,6 +21,17 @@ func (s *Server) checkVersion(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header()[versionHeader] = s.values.version
 	return nil
+}
+
+// traceparent returns the span that a request names (W3C Trace Context), or the zero value. The header never fails a
+// request: one that is malformed, or sent twice, is ignored.
+func traceparent(h http.Header) event.Traceparent {
+	values := h["Traceparent"]
+	if len(values) != 1 {
+		return event.Traceparent{}
+	}
+	t, _ := event.ParseTraceparent(values[0])
+	return t
 }
 
 // maxIdempotencyKey bounds the bare form of Idempotency-Key, in bytes.

@@ -35,7 +35,11 @@ const (
 type incomingEvent struct {
 	server         *Server
 	caller         caller
-	idempotencyKey string // "" if none
+	idempotencyKey string            // "" if none
+	traceparent    event.Traceparent // of the request
+
+	standing   event.Standing // of on_behalf_of
+	subjectErr error          // why it was not verified; nil without a token
 
 	envelope *event.Envelope // set by readEvent
 	form     event.Form

@@ -1,6 +1,7 @@
 // Package ingest is the HTTP API for agents: it appends signed events to the ledger of an organization, one or many per
-// request, evaluates the organization's policy for a tool call, requests approvals, and records the runs of automation
-// tools. It hides authentication, load control and the encoding of responses.
+// request, evaluates the organization's policy for a tool call, also in the form of the AuthZEN Authorization API,
+// requests approvals, and records the runs of automation tools. It hides authentication, load control and the encoding
+// of responses.
 //
 // Invariants:
 //
@@ -34,9 +35,11 @@ import (
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/keytable"
+	"github.com/agentledger/agentledger/internal/seal"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
+	"github.com/agentledger/agentledger/internal/tenant/subjecttoken"
 	"github.com/agentledger/agentledger/log"
 )
 
@@ -94,6 +97,14 @@ type Options struct {
 	Policies      policystore.ActiveSource
 	Approvals     Approvals
 	Workflows     Workflows
+	Subjects      *subjecttoken.Verifier // if nil, the tokens of no ingest key are verified
+
+	// PublicURL is the address of the service for clients, without a trailing slash: the identifier of the AuthZEN
+	// policy decision point. If "", its metadata are not served, and access cannot be requested.
+	PublicURL string
+
+	// Keyring authenticates the denials that an access request follows. It is required if there is a PublicURL.
+	Keyring *seal.Keyring
 
 	Clock    func() time.Time // default: time.Now
 	MaxBytes int              // of a body as sent and of a canonical envelope; default: 256 KiB
@@ -164,6 +175,7 @@ type Server struct {
 
 	approvals Approvals
 	workflows Workflows
+	subjects  *subjecttoken.Verifier // may be nil
 
 	clock            func() time.Time
 	maxBytes         int
@@ -179,6 +191,8 @@ type Server struct {
 	verified    *keytable.Verified
 	metrics     *metrics
 	values      headerValues
+	publicURL   string
+	keyring     *seal.Keyring
 }
 
 // linesInQueue bounds the lines of an organization's batches that are being appended when another batch starts. With
@@ -194,7 +208,7 @@ func New(o Options) *Server {
 	o = o.withDefaults()
 	s := &Server{
 		edge: *o.Edge, ledgers: o.Ledgers, orgs: o.Organizations, agents: o.Agents, policies: o.Policies,
-		intents: policystore.NewIntents(o.Ledgers), approvals: o.Approvals, workflows: o.Workflows,
+		intents: policystore.NewIntents(o.Ledgers), approvals: o.Approvals, workflows: o.Workflows, subjects: o.Subjects,
 		clock: o.Clock, maxBytes: o.MaxBytes, maxAhead: o.MaxAhead, maxAge: o.MaxAge,
 		control:     o.Control,
 		limit:       admission.NewLimit(o.MaxInFlight, o.MaxInFlightOrganization),
@@ -206,6 +220,7 @@ func New(o Options) *Server {
 		keyTables: keytable.New(keytable.Options{Bytes: o.KeyTableBytes, Clock: o.Clock}),
 		verified:  o.Verified,
 		values:    newHeaderValues(),
+		publicURL: o.PublicURL, keyring: o.Keyring,
 	}
 	s.keyTables.Register(o.Metrics)
 	s.metrics = newMetrics(o.Metrics, s.pacer, s.polls, s.limit, s.evaluations)
@@ -240,6 +255,7 @@ func (s *Server) Routes(r *edge.Router) {
 		table.Add("POST", prefix+"/runs/{run}/complete", workflows, run, s.completeRun)
 	}
 	edge.Mount(r, edge.Surface[handler]{Edge: &s.edge, Serve: s.serveRoute, Wait: edge.LongestWait}, table)
+	s.routesOfAuthZEN(r)
 }
 
 // permitScope returns the permission of routes of a scope.

@@ -44,6 +44,9 @@ func (in *incomingEvent) decideUnder(ctx context.Context, state *log.State) (log
 	if err := checkActive(&key); err != nil {
 		return log.Submission{}, err
 	}
+	if err := in.checkSubject(); err != nil {
+		return log.Submission{}, err
+	}
 	judged, err := in.applyPolicy(ctx, state, id.InstantOf(now))
 	if err != nil {
 		return log.Submission{}, err
@@ -54,6 +57,10 @@ func (in *incomingEvent) decideUnder(ctx context.Context, state *log.State) (log
 		IngestKeyID: in.caller.KeyID, Disclosure: settings.Disclosure,
 		IdempotencyKey: in.idempotencyKey, Cap: s.orgs.EventsPerMonth(settings),
 	}
+	if in.traceparent != (event.Traceparent{}) && e.Traceparent() == (event.Traceparent{}) {
+		a.Traceparent = in.traceparent
+	}
+	a.OnBehalfOf = in.standing
 	judged.Attest(&a)
 	return log.Submission{Drafts: []log.Draft{log.NewDraft(state.Identity(), e, a)}}, nil
 }
@@ -62,6 +69,9 @@ func (in *incomingEvent) decideUnder(ctx context.Context, state *log.State) (log
 func (s *Server) checkNewEvent(now time.Time, e *event.Envelope) error {
 	if event.ReservedEvent(string(e.EventID)) {
 		return fault.New(fault.Invalid, "An event_id that begins with ledger_ or stp_ is reserved for the server")
+	}
+	if _, err := e.OnBehalfOf(); err != nil {
+		return err
 	}
 	return s.checkClock(now, e.EmittedAt)
 }

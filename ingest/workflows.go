@@ -8,6 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
@@ -37,6 +38,9 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request, c caller, body 
 	if err := c.checkAgent(request.Agent); err != nil { // a key that is restricted to agents must name one
 		return err
 	}
+	if request.Trace == "" {
+		request.Trace = traceparent(r.Header).TraceID()
+	}
 	run, started, made, err := s.workflows.Start(r.Context(), c.Tenant, workflow.Beginning{
 		Workflow: request.Workflow, External: request.External, Agent: request.Agent, Trace: request.Trace,
 		Planned: request.Planned, InputDigest: request.InputDigest, IngestKeyID: c.KeyID,
@@ -59,6 +63,11 @@ func (s *Server) postSteps(w http.ResponseWriter, r *http.Request, c caller, bod
 	}
 	if err := c.checkApprovals(steps); err != nil {
 		return err
+	}
+	if t := traceparent(r.Header); t != (event.Traceparent{}) {
+		for i := range steps {
+			steps[i].Traceparent = t
+		}
 	}
 	recorded, err := s.workflows.Record(r.Context(), c.Tenant, c.KeyID, runOfPath(r), steps)
 	if err != nil {

@@ -84,7 +84,9 @@ type Attestation struct {
 	Policy         event.Policy
 	Disclosure     id.Disclosure
 	IdempotencyKey string // scoped to the ingest key, or ""
-	Cap            uint64 // counted events allowed in the month; 0: no cap
+	Traceparent    event.Traceparent
+	OnBehalfOf     event.Standing // whether on_behalf_of of the envelope was verified
+	Cap            uint64         // counted events allowed in the month; 0: no cap
 
 	// If there are claims, the sequencer calls Decide for the policy in place of Policy (Draft.Decide).
 	Claims []Claim
@@ -99,7 +101,8 @@ func NewDraft(identity *Identity, e *event.Envelope, a Attestation) Draft {
 		EventID: e.EventID, AgentID: e.AgentID, KeyID: e.KeyID,
 		PublicKey: a.PublicKey, Signer: a.Signer, Custody: a.Custody,
 		EventDigest: e.Digest, SigForm: a.Form.String(), SigValueB64: e.SignatureB64,
-		IngestKeyID: a.IngestKeyID, Policy: a.Policy,
+		IngestKeyID: a.IngestKeyID, Policy: a.Policy, Traceparent: a.Traceparent,
+		OnBehalfOf: a.OnBehalfOf,
 	}
 	system := a.Signer == event.SignerSystem
 	var decide Decide

@@ -113,6 +113,15 @@ func (k *logKeys) signCheckpoint(c tlog.Checkpoint) ([]byte, error) {
 	return note.Bytes(), nil
 }
 
+// signReceipt returns a receipt that is signed by the key with that public half.
+func (k *logKeys) signReceipt(by tlog.VerifierKey, c tlog.Checkpoint, at id.Index, proof []id.Hash) (tlog.Receipt, error) {
+	i := slices.IndexFunc(k.all, func(key heldKey) bool { return key.Verifier == by && key.Signs(c.Size) })
+	if i < 0 {
+		return tlog.Receipt{}, errors.New("no log key signs this size")
+	}
+	return k.all[i].signer.SignReceipt(c, at, proof)
+}
+
 // primaryKey returns the key to show for a size. If two keys sign, it is the older one, because auditors have pinned it.
 func (k *logKeys) primaryKey(size id.Index) tlog.VerifierKey {
 	for _, key := range k.all {

@@ -139,6 +139,12 @@ func (s *State) Checkpoint() []byte {
 	return s.note
 }
 
+// SignReceipt returns the COSE receipt of the entry at an index in the tree of c, signed by VerifierKeyOf(c.Size). c must
+// be a checkpoint of this ledger that may be shown, and the proof must be checked.
+func (s *State) SignReceipt(c tlog.Checkpoint, at id.Index, proof []id.Hash) (tlog.Receipt, error) {
+	return s.keys.signReceipt(s.VerifierKeyOf(c.Size), c, at, proof)
+}
+
 // OpenCheckpoint opens a checkpoint of the ledger that is signed by the log key, or one of the keys, of its size.
 func (s *State) OpenCheckpoint(note []byte) (tlog.Checkpoint, error) {
 	return s.keys.openCheckpoint(note)

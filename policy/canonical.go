@@ -73,7 +73,15 @@ func appendTexts[T ~string](b []byte, texts []T) []byte {
 
 func (o Obligation) appendCanonical(b []byte) []byte {
 	b = strconv.AppendInt(append(b, `{"approvals":`...), int64(o.Approvals), 10)
-	if o.Signed { // absent otherwise, so that digests of older documents do not change
+	// What follows is absent if it is not set, so that digests of older documents do not change.
+	if o.EscalateAfterSeconds != 0 {
+		b = strconv.AppendInt(append(b, `,"escalate_after_seconds":`...), int64(o.EscalateAfterSeconds), 10)
+		b = jcs.AppendString(append(b, `,"escalate_to":`...), o.EscalateTo)
+	}
+	if o.RemindAfterSeconds != 0 {
+		b = strconv.AppendInt(append(b, `,"remind_after_seconds":`...), int64(o.RemindAfterSeconds), 10)
+	}
+	if o.Signed {
 		b = append(b, `,"signed":true`...)
 	}
 	b = strconv.AppendInt(append(b, `,"ttl_seconds":`...), int64(o.TTLSeconds), 10)

@@ -63,6 +63,8 @@ func TestDigestCoversEverything(t *testing.T) {
 		"priority":     func(p *policy.Policy) { p.Rules[0].Priority++ },
 		"mode":         func(p *policy.Policy) { p.Rules[2].Mode = policy.Enforce },
 		"approvals":    func(p *policy.Policy) { p.Rules[1].Obligations[0].Approvals++ },
+		"remind":       func(p *policy.Policy) { p.Rules[1].Obligations[0].RemindAfterSeconds = 60 },
+		"escalate":     func(p *policy.Policy) { p.Rules[1].Obligations[0].EscalateAfterSeconds = 60 },
 		"ttl_seconds":  func(p *policy.Policy) { p.Rules[1].Obligations[0].TTLSeconds++ },
 		"rule order":   func(p *policy.Policy) { p.Rules[0], p.Rules[1] = p.Rules[1], p.Rules[0] },
 		"rule removed": func(p *policy.Policy) { p.Rules = p.Rules[:2] },

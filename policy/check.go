@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/agentledger/agentledger/id"
@@ -123,6 +124,14 @@ func (r *Rule) checkObligations(i int) error {
 			return invalidMember(member("approvals"), "must be from 1 to 100")
 		case o.TTLSeconds < 1 || o.TTLSeconds > MaxTTLSeconds:
 			return invalidMember(member("ttl_seconds"), "must be from 1 to 604800, which is 7 days")
+		case o.RemindAfterSeconds < 0 || o.RemindAfterSeconds >= o.TTLSeconds:
+			return invalidMember(member("remind_after_seconds"), "must be from 1 to less than ttl_seconds")
+		case o.EscalateAfterSeconds < 0 || o.EscalateAfterSeconds >= o.TTLSeconds:
+			return invalidMember(member("escalate_after_seconds"), "must be from 1 to less than ttl_seconds")
+		case o.EscalateTo != "" && !slices.Contains([]string{"owner", "admin", "approver"}, o.EscalateTo):
+			return invalidMember(member("escalate_to"), "must be owner, admin or approver")
+		case (o.EscalateTo == "") != (o.EscalateAfterSeconds == 0):
+			return invalidMember(member("escalate_to"), "needs escalate_after_seconds, and the other way around")
 		}
 	}
 	return nil

@@ -202,5 +202,15 @@ func (r *Rule) defaultReason() string {
 	if r.Limit != nil {
 		return fmt.Sprintf("Rule %s says %s: limit %s is exceeded.", r.ID, r.Decision, r.Limit.ID)
 	}
-	return fmt.Sprintf("Rule %s says %s.", r.ID, r.Decision)
+	return reasonOf(r.ID, r.Decision)
+}
+
+func reasonOf(rule string, d id.Decision) string { return fmt.Sprintf("Rule %s says %s.", rule, d) }
+
+// WrittenReason returns the reason for which a rule requires an approval, as the author of the policy wrote it, or "" if the author wrote none.
+func WrittenReason(rule, reason string) string {
+	if reason == reasonOf(rule, id.AllowWithObligation) {
+		return ""
+	}
+	return reason
 }

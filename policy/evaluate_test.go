@@ -83,6 +83,18 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
+// People see only reasons that the author of a policy wrote.
+func TestWrittenReason(t *testing.T) {
+	rule := policy.Rule{ID: "big", Tool: "a.b", Decision: id.AllowWithObligation}
+	for _, written := range []string{"", "Large refunds need a person."} {
+		rule.Reason = written
+		o := decide(compile(t, testPolicy(rule)), input("a.b", "agt_1"))
+		if got := policy.WrittenReason(o.RuleID, o.Reason); o.RuleID != "big" || o.Reason == "" || got != written {
+			t.Errorf("rule %s, reason %q: got %q, want %q", o.RuleID, o.Reason, got, written)
+		}
+	}
+}
+
 func TestCombination(t *testing.T) {
 	allow := policy.Rule{ID: "allow", Tool: "a.**", Decision: id.Allow}
 	oblige := policy.Rule{ID: "oblige", Tool: "a.*", Decision: id.AllowWithObligation}

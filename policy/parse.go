@@ -55,6 +55,10 @@ type obligationDocument struct {
 	Approvals  *int   `json:"approvals"`
 	Signed     *bool  `json:"signed"`
 	TTLSeconds *int   `json:"ttl_seconds"`
+
+	RemindAfterSeconds   *int    `json:"remind_after_seconds"`
+	EscalateAfterSeconds *int    `json:"escalate_after_seconds"`
+	EscalateTo           *string `json:"escalate_to"`
 }
 
 // Parse parses a policy document: one JSON object with the members policy_id, name, version,
@@ -233,6 +237,17 @@ func parseDecimal(raw jsontext.Value) (decimal.Decimal, bool) {
 	return d, err == nil
 }
 
+// positive returns a number that must be positive if it is given: 0 if it is absent, and a negative one instead of 0.
+func positive(n *int) int {
+	switch {
+	case n == nil:
+		return 0
+	case *n == 0:
+		return -1
+	}
+	return *n
+}
+
 func (d *obligationDocument) toObligation() Obligation {
 	o := Obligation{Type: d.Type, Approvals: DefaultApprovals, TTLSeconds: DefaultTTLSeconds}
 	if d.Approvals != nil {
@@ -243,6 +258,10 @@ func (d *obligationDocument) toObligation() Obligation {
 	}
 	if d.TTLSeconds != nil {
 		o.TTLSeconds = *d.TTLSeconds
+	}
+	o.RemindAfterSeconds, o.EscalateAfterSeconds = positive(d.RemindAfterSeconds), positive(d.EscalateAfterSeconds)
+	if d.EscalateTo != nil {
+		o.EscalateTo = *d.EscalateTo
 	}
 	return o
 }

@@ -155,4 +155,10 @@ type Obligation struct {
 	Approvals  int    `json:"approvals"`       // required approvals, 1 to MaxApprovals
 	Signed     bool   `json:"signed,omitzero"` // each approver must sign the vote with a passkey
 	TTLSeconds int    `json:"ttl_seconds"`     // lifetime of the request, 1 to MaxTTLSeconds
+
+	// RemindAfterSeconds is when approvers are notified again of a request without a decision, and EscalateAfterSeconds when
+	// the members with the role EscalateTo are notified too, who are not before. 1 to TTLSeconds-1; 0 for never.
+	RemindAfterSeconds   int    `json:"remind_after_seconds,omitzero"`
+	EscalateAfterSeconds int    `json:"escalate_after_seconds,omitzero"`
+	EscalateTo           string `json:"escalate_to,omitzero"` // owner, admin or approver; "" if it never escalates
 }

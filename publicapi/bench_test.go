@@ -22,6 +22,7 @@ func BenchmarkGet(b *testing.B) {
 		{"bundle", "/v1/public/orgs/red/verify/e-1234", ""},
 		{"verify", "/v1/public/orgs/red/verify/e-1234?verify=1", ""},
 		{"tlog-proof", "/v1/public/orgs/red/verify/e-1234?format=tlog-proof", ""},
+		{"cose", "/v1/public/orgs/red/verify/e-1234?format=cose", ""},
 		{"tile", prefix + "/tile/0/004", ""},
 		{"tile-partial", prefix + "/tile/0/011.p/184", ""},
 		{"entries", prefix + "/tile/entries/004", ""},

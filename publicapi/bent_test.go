@@ -60,7 +60,7 @@ func TestNoBundleOfAnEntryThatIsNotInTheTree(t *testing.T) {
 	w.serve(w.agents)
 	w.get("/v1/public/orgs/red/verify/e-17")
 	store.bent.Store(true)
-	refused := []string{"red/verify/e-17", "red/verify/e-18", "red/verify/e-17?format=tlog-proof"}
+	refused := []string{"red/verify/e-17", "red/verify/e-18", "red/verify/e-17?format=tlog-proof", "red/verify/e-17?format=cose"}
 	for _, target := range refused {
 		answer := w.ask(http.MethodGet, "/v1/public/orgs/"+target)
 		if answer.Code != http.StatusInternalServerError || !strings.HasPrefix(answer.Body.String(), `{"error":"Internal error"`) {

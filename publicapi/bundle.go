@@ -20,10 +20,14 @@ import (
 
 const (
 	formatProof = "tlog-proof"
+	formatCOSE  = "cose"
 	formatJSON  = "json"
 )
 
-// answerBundle serves verify/:eventId: the bundle of an event, or its tlog-proof.
+// mediaCOSE is the media type of a COSE receipt.
+const mediaCOSE = "application/cose"
+
+// answerBundle serves verify/:eventId: the bundle of an event, its tlog-proof or its COSE receipt.
 func (s *Server) answerBundle(r *request) (response, error) {
 	state, err := s.provableBySlug(r)
 	if err != nil {
@@ -33,13 +37,16 @@ func (s *Server) answerBundle(r *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
+	switch format {
+	case formatCOSE:
+		return s.answerReceipt(r, state)
+	case formatProof:
+		return s.answerTlogProof(r, state)
+	}
 	state, b, err := s.makeNewestBundle(r.Context(), r.slug, state, edge.PathParameter(r.Request, "event"),
 		r.origin())
 	if err != nil {
 		return response{}, err
-	}
-	if format == formatProof {
-		return response{media: mediaText, cache: never, vary: "Accept", body: b.TlogProof()}, nil
 	}
 	if r.query.Get("directory") == "1" {
 		if err := s.addDirectory(r.Context(), state, b); err != nil {
@@ -54,6 +61,28 @@ func (s *Server) answerBundle(r *request) (response, error) {
 	p, err := newJSONResponse(b, never)
 	p.vary = "Accept"
 	return p, err
+}
+
+// answerTlogProof returns the C2SP tlog-proof of an event. It reads neither record nor envelope.
+func (s *Server) answerTlogProof(r *request, state *log.State) (response, error) {
+	state, at, err := s.findProvable(r.Context(), state, edge.PathParameter(r.Request, "event"), r.origin())
+	if err != nil {
+		return response{}, err
+	}
+	checkpoint, note, err := s.witnesses.Covering(r.Context(), state, at)
+	if err != nil {
+		return response{}, err
+	}
+	e, err := s.ledgers.Event(r.Context(), state, at, 0)
+	if err != nil {
+		return response{}, err
+	}
+	hashes, err := s.ledgers.InclusionOf(r.Context(), state, e, checkpoint.Size)
+	if err != nil {
+		return response{}, err
+	}
+	proof := tlog.Proof{Index: at, Hashes: hashes, Checkpoint: note}
+	return response{media: mediaText, cache: never, vary: "Accept", body: proof.Text()}, nil
 }
 
 // verifyBundle checks a bundle against the policies of its log and of the directory, as every
@@ -87,15 +116,18 @@ func (s *Server) verifyBundle(ctx context.Context, state *log.State, b *verify.B
 // wantedFormat returns the format that the query or Accept requests.
 func wantedFormat(r *request) (string, error) {
 	switch format := r.query.Get("format"); format {
-	case formatProof, formatJSON:
+	case formatProof, formatCOSE, formatJSON:
 		return format, nil
 	case "":
-		if header.PreferredMedia(r.Header["Accept"], edge.MediaJSON, "text/plain") == "text/plain" {
+		switch header.PreferredMedia(r.Header["Accept"], edge.MediaJSON, "text/plain", mediaCOSE) {
+		case "text/plain":
 			return formatProof, nil
+		case mediaCOSE:
+			return formatCOSE, nil
 		}
 		return formatJSON, nil
 	}
-	return "", fault.New(fault.Invalid, "format must be json or tlog-proof")
+	return "", fault.New(fault.Invalid, "format must be json, tlog-proof or cose")
 }
 
 // orPage returns a handler that calls page if the client prefers HTML, and otherwise documents. A format in the
@@ -105,7 +137,7 @@ func orPage(documents, page edge.Handler) edge.Handler {
 		return documents
 	}
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if header.PreferredMedia(r.Header["Accept"], edge.MediaJSON, "text/plain", "text/html") == "text/html" &&
+		if header.PreferredMedia(r.Header["Accept"], edge.MediaJSON, "text/plain", mediaCOSE, "text/html") == "text/html" &&
 			!r.URL.Query().Has("format") {
 			return page(w, r)
 		}
@@ -117,22 +149,29 @@ func orPage(documents, page edge.Handler) edge.Handler {
 // It returns the state of the log that contains the event.
 func (s *Server) makeNewestBundle(ctx context.Context, slug id.Slug, state *log.State, name string,
 	origin id.Origin) (*log.State, *verify.Bundle, error) {
-	if !event.ValidEvent(name) {
-		return nil, nil, errNotFound()
-	}
-	if origin != "" {
-		b, err := s.makeEventBundle(ctx, slug, state, name)
-		return state, b, err
-	}
-	found, at, err := s.findHoldingLog(ctx, state, id.Event(name))
-	if err == nil {
-		err = found.Provable()
-	}
+	found, at, err := s.findProvable(ctx, state, name, origin)
 	if err != nil {
 		return nil, nil, err
 	}
 	b, err := s.makeBundle(ctx, slug, found, at)
 	return found, b, err
+}
+
+// findProvable returns the index of an event in the log of a state or, if origin is "", in an earlier log of the line,
+// and the state of the log that contains it.
+func (s *Server) findProvable(ctx context.Context, state *log.State, name string, origin id.Origin) (*log.State, id.Index, error) {
+	if !event.ValidEvent(name) {
+		return nil, 0, errNotFound()
+	}
+	if origin != "" {
+		at, err := s.ledgers.Find(ctx, state, id.Event(name))
+		return state, at, err
+	}
+	found, at, err := s.findHoldingLog(ctx, state, id.Event(name))
+	if err == nil {
+		err = found.Provable()
+	}
+	return found, at, err
 }
 
 // makeEventBundle builds the bundle of an event of a log under one checkpoint.

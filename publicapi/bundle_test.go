@@ -156,6 +156,7 @@ func TestBundleForms(t *testing.T) {
 		{"", "application/json;q=0.5, text/plain", "text/plain; charset=utf-8"},
 		{"", "application/json;q=0, */*", "text/plain; charset=utf-8"},
 		{"", "text/plain;q=0.2, application/*;q=0.3", "application/json"},
+		{"", "application/cose;q=0.2, text/plain;q=0.3", "text/plain; charset=utf-8"},
 		{"", "image/png", "application/json"},
 		{"", ";;, text/plain;q=x", "text/plain; charset=utf-8"},
 		{"?format=tlog-proof", "", "text/plain; charset=utf-8"},
@@ -171,7 +172,7 @@ func TestBundleForms(t *testing.T) {
 			t.Errorf("%q: got Cache-Control %q, Vary %q", c.query, h.Get("Cache-Control"), h.Get("Vary"))
 		}
 	}
-	w.invalid(target+"?format=xml", "format must be json or tlog-proof")
+	w.invalid(target+"?format=xml", "format must be json, tlog-proof or cose")
 	w.invalid(target+"?verify=1&verify=1", `Query parameter \"verify\" is given more than once`)
 }
 
@@ -196,6 +197,8 @@ func TestBundleNotFound(t *testing.T) {
 		"/v1/public/orgs/RED/verify/one", "/v1/public/orgs/red/verify/ONE", "/v1/public/orgs/red/verify/a%2Fb",
 		"/v1/public/orgs/red/verify/%00", "/v1/public/orgs/red/verify/one/", "/v1/public/orgs/red/verify/", "/v1/public/orgs/red/verify",
 		"/v1/public/orgs/green/verify/one?format=tlog-proof", "/v1/public/orgs/red/verify/two?format=tlog-proof",
+		"/v1/public/orgs/green/verify/one?format=cose", "/v1/public/orgs/red/verify/two?format=cose", "/v1/public/orgs/blue/verify/one?format=cose",
+		"/v1/public/orgs/red/verify/%00?format=cose",
 	} {
 		w.missing(target)
 	}

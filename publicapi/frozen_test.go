@@ -62,7 +62,7 @@ func TestRolledBackEntries(t *testing.T) {
 	w, _ := rolledBack(t)
 	prefix := "/o/" + w.red.id.String()
 	for _, target := range []string{
-		"/v1/public/orgs/red/verify/one", "/v1/public/orgs/red/verify/one?verify=1", "/v1/public/orgs/red/verify/one?format=tlog-proof",
+		"/v1/public/orgs/red/verify/one", "/v1/public/orgs/red/verify/one?verify=1", "/v1/public/orgs/red/verify/one?format=tlog-proof", "/v1/public/orgs/red/verify/one?format=cose",
 		"/v1/public/orgs/red/verify/two", "/v1/public/orgs/red/verify/three",
 		redInclusion + "?log_index=0", redInclusion + "?log_index=0&tree_size=1", redInclusion + "?event_id=one", redInclusion + "?log_index=1&tree_size=2",
 		redConsistency + "?from=0", redConsistency + "?from=1&to=1", redConsistency + "?from=1&to=2",

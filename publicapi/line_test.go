@@ -154,8 +154,16 @@ func TestBundlesOfALine(t *testing.T) {
 		}
 		w.get(target + "?origin=" + key.Name())
 		w.get(target + "?format=tlog-proof")
+		receipt, err := tlog.ParseReceipt(w.get(target + "?format=cose").Body.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := receipt.Check(b.EventHash, key); err != nil {
+			t.Errorf("%s: receipt: %v", name, err)
+		}
 		other := map[string]string{old.Name(): now.Name(), now.Name(): old.Name()}[key.Name()]
 		w.missing(target + "?origin=" + other)
+		w.missing(target + "?format=cose&origin=" + other)
 		w.missing("/v1/public/orgs/blue/verify/" + name + "?origin=" + key.Name())
 	}
 	w.missing("/v1/public/orgs/red/verify/four")

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/agentledger/agentledger/did"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
@@ -21,7 +22,7 @@ func (s *Server) Reader() Reader { return Reader{s} }
 
 // EventBundle returns the bundle of an event in the log with an origin or, if origin is "", in the
 // organization's newest log that contains it. It returns fault.NotFound if the event is unknown.
-func (r Reader) EventBundle(ctx context.Context, t id.Tenant, slug id.Slug, event string,
+func (r Reader) EventBundle(ctx context.Context, t id.Tenant, slug id.Slug, name string,
 	origin id.Origin) (*verify.Bundle, error) {
 	state, err := r.server.ledgers.State(ctx, t)
 	if err != nil {
@@ -33,7 +34,7 @@ func (r Reader) EventBundle(ctx context.Context, t id.Tenant, slug id.Slug, even
 	if err := state.Provable(); err != nil {
 		return nil, err
 	}
-	_, b, err := r.server.makeNewestBundle(ctx, slug, state, event, origin)
+	_, b, err := r.server.makeNewestBundle(ctx, slug, state, name, origin)
 	return b, err
 }
 
@@ -54,9 +55,10 @@ func (r Reader) EventAt(ctx context.Context, t id.Tenant, at id.Index) (id.Event
 	return e.ID, err
 }
 
-// Received returns the times of receipt of a range of events in the organization's newest log, cut to its size: one per
-// event, or 0 if the event does not disclose its record.
-func (r Reader) Received(ctx context.Context, t id.Tenant, events id.Range) (times []id.Instant, err error) {
+// DisclosedEvents returns a range of events of the organization's newest log, cut to its size, with the fields that each
+// event discloses: the index and the ID; from id.DiscloseRecord on the columns except the tool and the kind; with
+// id.DiscloseFull these too, if the envelope is not erased. Disclosure is how much that is.
+func (r Reader) DisclosedEvents(ctx context.Context, t id.Tenant, events id.Range) (all []storage.Event, err error) {
 	state, err := r.server.ledgers.State(ctx, t)
 	if err == nil {
 		err = state.Provable()
@@ -64,16 +66,34 @@ func (r Reader) Received(ctx context.Context, t id.Tenant, events id.Range) (tim
 	if err != nil {
 		return nil, err
 	}
-	for e, err := range r.server.ledgers.Events(ctx, state, events.Begin, events.End, storage.FieldColumns) {
+	const fields = storage.FieldColumns | storage.FieldEnvelope | storage.FieldLocal | storage.FieldLent
+	for e, err := range r.server.ledgers.Events(ctx, state, events.Begin, min(events.End, state.Size()), fields) {
 		if err != nil {
 			return nil, err
 		}
-		if e.Disclosure < id.DiscloseRecord {
-			e.ReceivedAt = 0
-		}
-		times = append(times, e.ReceivedAt)
+		all = append(all, disclosedOf(e))
 	}
-	return times, nil
+	return all, nil
+}
+
+// systemAgent is the agent of the service's own events. Agents of organizations cannot have this name.
+const systemAgent = "system"
+
+func disclosedOf(e storage.Event) storage.Event {
+	signer := event.SignerAgent
+	if e.Agent == systemAgent {
+		signer = event.SignerSystem
+	}
+	shown := storage.Event{Index: e.Index, ID: e.ID, ErasedBy: e.ErasedBy}
+	disclosure := verify.Disclosed(e.Disclosure, signer, e.ActionKind)
+	if disclosure >= id.DiscloseRecord {
+		shown.Columns = e.Columns
+		if disclosure < id.DiscloseFull || e.ErasedBy != 0 {
+			shown.Tool, shown.ActionKind, shown.Trace = "", "", ""
+		}
+	}
+	shown.Disclosure = disclosure
+	return shown
 }
 
 // LogHead returns the head of the organization's newest log.

@@ -272,6 +272,17 @@ func (w *witnessed) bundleOf(name string, size id.Index, by int) {
 	if c, err := proof.Check(b.EventHash, w.state(&w.red).VerifierKey()); err != nil || c.Size != size || !bytes.Equal(proof.Checkpoint, []byte(b.Checkpoint)) {
 		w.Errorf("%s: tlog-proof: got %+v, %v", name, c, err)
 	}
+	receipt, err := tlog.ParseReceipt(w.get(target + "?format=cose").Body.Bytes())
+	if err != nil {
+		w.Fatal(err)
+	}
+	want := opened.Checkpoint
+	if want.Size < tlog.MinReceiptTree {
+		want = w.state(&w.red).Shown()
+	}
+	if c, err := receipt.Check(b.EventHash, w.state(&w.red).VerifierKey()); err != nil || c != want {
+		w.Errorf("%s: receipt: got %+v, %v, want %+v", name, c, err, want)
+	}
 }
 
 func TestPolicyNamesTheWitnesses(t *testing.T) {

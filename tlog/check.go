@@ -28,6 +28,20 @@ func CheckInclusion(index, size id.Index, leaf id.Hash, hashes []id.Hash, root i
 	return nil
 }
 
+// rootOfInclusion returns the root that an inclusion proof leads to. The error wraps ErrProof.
+func rootOfInclusion(index, size id.Index, leaf id.Hash, hashes []id.Hash) (root id.Hash, err error) {
+	if index >= size || size > MaxSize || len(hashes) > maxHashes {
+		return root, fmt.Errorf("root of inclusion: index, size or number of hashes: %w", ErrProof)
+	}
+	h := newProofHasher(leaf, id.Hash{})
+	var buf [maxHashes][]byte
+	sum, err := proof.RootFromInclusionProof(h, uint64(index), uint64(size), h.from[:], appendHashSlices(buf[:0], hashes))
+	if err != nil {
+		return root, fmt.Errorf("root of inclusion: %w", describeProofError(err))
+	}
+	return id.Hash(sum), nil
+}
+
 // CheckConsistency checks that the tree of the first to leaves with the root toRoot extends the
 // tree of the first from leaves with the root fromRoot. hashes is a proof as returned by
 // Consistency: it is empty if from is 0 or equal to to. The root of size 0 is EmptyRoot. The error

@@ -24,6 +24,7 @@ type vector struct {
 		VKey       string `json:"vkey"`
 	} `json:"log_key"`
 	Checkpoint string  `json:"checkpoint"`
+	Receipt    string  `json:"receipt"` // of the second entry, in hex
 	EmptyRoot  id.Hash `json:"empty_root"`
 }
 

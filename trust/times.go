@@ -1,8 +1,8 @@
 package trust
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
@@ -48,7 +48,7 @@ func (p *Policy) Times(cosignatures []Cosignature, now id.Instant) Times {
 	if p.Quorum == None || !p.Reached(usable) {
 		return t
 	}
-	slices.SortStableFunc(usable, func(a, b Cosignature) int { return cmp.Compare(a.Time, b.Time) })
+	sort.SliceStable(usable, func(i, j int) bool { return usable[i].Time < usable[j].Time })
 	t.Known, t.By = true, p.quorumTime(usable)
 	slices.Reverse(usable)
 	t.Since = p.quorumTime(usable)

@@ -3,10 +3,7 @@
 package web_test
 
 import (
-	"fmt"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +31,7 @@ func TestAccessibility(t *testing.T) {
 	server := httptest.NewServer(w.handler)
 	defer server.Close()
 	b := chromium.New(t)
-	for _, path := range []string{"/", "/logs", "/clients", "/check", "/log/red", "/log/blue", "/log/red/agent/helper-red", redEvent + "one", redEvent + "erased",
+	for _, path := range []string{"/", "/logs", "/help", "/help/api", "/help/api/ingest", "/help/runbooks", "/clients", "/check", "/log/red", "/log/blue", "/log/red/agent/helper-red", redEvent + "one", redEvent + "erased",
 		"/v1/public/orgs/blue/verify/one", redEvent + "none"} {
 		b.Open(server.URL + path)
 		b.WantAccessible(axe, path)
@@ -77,32 +74,4 @@ func TestAccessibilityOfWarnings(t *testing.T) {
 	check("rollback", "fail: Not proved: rollback: ")
 	service.change, service.next = nil, newWorld(t).handler
 	check("unknown-key", "fail: Not proved: ")
-}
-
-// The pictures of README.md show an honest log, in the same window as a reader's.
-func TestReadmePictures(t *testing.T) {
-	w := newWorld(t)
-	for i, name := range []string{"day-01", "day-02", "day-03", "day-04", "day-05"} {
-		payload := map[string]any{"amount_usd": 84.5, "order": fmt.Sprint("A-", 1000+i), "reason": "damaged in transit"}
-		w.append(ledgertest.Red, id.DiscloseFull, name, map[string]any{"agent_id": "helper-red", "tool_name": "acme.payments.refund", "payload": payload})
-	}
-	server := httptest.NewServer(w.handler)
-	defer server.Close()
-	b := chromium.New(t)
-	b.Emulate("Emulation.setDeviceMetricsOverride", map[string]any{"width": 1000, "height": 900, "deviceScaleFactor": 1, "mobile": false})
-	visit(t, b, server.URL+"/log/red") // the first visit: the pictures show a later one
-	for name, path := range map[string]string{"log": "/log/red", "event": redEvent + "day-04"} {
-		marks := visit(t, b, server.URL+path)
-		if !strings.HasPrefix(marks["outcome"], "ok: Proved") {
-			t.Errorf("%s: got %v", name, marks)
-		}
-		if name == "event" {
-			if err := b.Run(`document.querySelector("#check-inclusion details").open = true;`, nil); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := os.WriteFile(filepath.Join(t.ArtifactDir(), name+".png"), b.Picture(false), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 }

@@ -217,11 +217,11 @@ func TestFilesInChromium(t *testing.T) {
 	defer server.Close()
 	b := chromium.New(t)
 	b.Open(server.URL + "/check")
-	checkFiles(t, b, bundle, key, other)
+	checkFiles(t, b, bundle, key, other, true)
 	checkFolders(t, b)
 	wantQuiet(t, b, server.URL)
 	b.Open(keepOffline(t, w))
-	checkFiles(t, b, bundle, key, other)
+	checkFiles(t, b, bundle, key, other, false)
 	checkFolders(t, b)
 	for _, url := range b.Requests() {
 		if !strings.HasPrefix(url, "file://") && !strings.HasPrefix(url, "data:") {
@@ -299,16 +299,23 @@ func checkFolders(t *testing.T, b *chromium.Browser) {
 }
 
 // checkFiles checks files on the open page: honest ones, forged ones and others.
-func checkFiles(t *testing.T, b *chromium.Browser, bundle, key, other string) {
+// remembers reports whether the page remembers keys.
+func checkFiles(t *testing.T, b *chromium.Browser, bundle, key, other string, remembers bool) {
 	t.Helper()
+	typed, again, words, typedAgain := "; this browser remembers it from now on.", "ok", ", which was entered in this browser on ", ", which was entered in this browser on "
+	if !remembers {
+		typed, again, words, typedAgain = ".", "none", "Whole, but whose? ", " that you entered."
+	}
 	honest, packKey := readPack(t, "accept")
 	forged, forgedKey := readPack(t, "refuse")
 	voted, votedKey := readPack(t, "signed votes")
 	for i, c := range []struct {
 		name, file, key, state, words, report string
 	}{
-		{"bundle", bundle, key, "ok", "Proved", "ok    inclusion"},
-		{"without key", bundle, "", "fail", "can't tell whose log this is", "ok    inclusion"},
+		{"before a key is known", bundle, "", "none", "Whole, but whose? It names the log ", "ok    inclusion"},
+		{"key typed by hand", bundle, key, "ok", " that you entered" + typed, "ok    inclusion"},
+		{"remembered key", bundle, "", again, words, "ok    inclusion"},
+		{"remembered key, typed again", bundle, key, "ok", typedAgain, "ok    inclusion"},
 		{"another key", bundle, other, "fail", "can't tell: signed by the key", "--    checkpoint"},
 		{"forged", strings.Replace(bundle, `\"effective\":\"allow\"`, `\"effective\":\"deny\"`, 1), key, "fail", "not proved: record: ", "FAIL  record"},
 		{"no bundle", "<script>", key, "fail", "not a bundle that this program reads", ""},
@@ -316,7 +323,7 @@ func checkFiles(t *testing.T, b *chromium.Browser, bundle, key, other string) {
 		{"pack", string(honest), packKey, "ok", "Proved", "complete for [0, "},
 		{"pack of another log", string(honest), key, "fail", "can't tell: signed by the key", ""},
 		{"signed vote", string(voted), votedKey, "ok", "Proved", "vote of acc_2 on apr_1: approve, signed by the passkey 1QiQ7UhoUjUGi8VJg1tMJnrGthDrDFS-ZGYz50YCM9g, registered 2026-11-18T11:06:44.000Z"},
-		{"unsigned vote", string(voted), votedKey, "ok", "Proved", "vote of acc_3 on apr_1: approve, unsigned: an unverified operator claim"},
+		{"unsigned vote", string(voted), votedKey, "ok", "Proved", "vote of acc_3 on apr_1: approve, in place of acc_5, unsigned: an unverified operator claim"},
 		{"forged pack", string(forged), forgedKey, "fail", "", ""},
 	} {
 		var got struct{ State, Words, Report string }

@@ -13,6 +13,14 @@ import (
 
 // eventView is the content of an event's page.
 type eventView struct {
+	Name     string // of the organization
+	Title    string
+	Outcome  string // of the act, if the event is one; "" if that is not known or not disclosed
+	Story    []storyLine
+	Hidden   string // what strangers do not see; "" if they see all
+	Drawings []*drawing
+	Hashes   int // of the inclusion proof
+
 	Event    id.Event
 	Origin   id.Origin
 	Index    id.Index
@@ -49,12 +57,15 @@ func (s *Server) showEvent(r *request) (page.Answer, error) {
 		return page.Answer{}, err
 	}
 	v := describeEvent(b)
+	if err := s.tellStory(r, &v, b); err != nil {
+		return page.Answer{}, err
+	}
 	v.URL, v.Prefix = s.eventURL(r.slug, string(b.EventID)), s.transparencyURL(r.slug)
 	v.LogURL, v.AgentURL = s.logURL(r.slug), s.agentURL(r.slug, v.Agent)
 	if origin != "" {
 		v.Query = "&origin=" + url.QueryEscape(origin)
 	}
-	body, err := s.render(eventPage, "Event "+string(b.EventID), eventScript, v)
+	body, err := s.render(eventPage, v.Title, eventScript, v)
 	return page.Answer{Media: page.MediaHTML, Cache: page.Never, Vary: "Accept", Body: body}, err
 }
 
@@ -95,8 +106,8 @@ func recordFacts(r *event.Record) []field {
 		{"Agent", string(r.AgentID), kindCode},
 		{"Signed by", signerWords(r), kindText},
 		{"Key", string(r.KeyID), kindCode},
-		{"Declared decision", r.Policy.Declared.String(), kindText},
-		{"Decision in force", r.Policy.Effective.String(), kindText},
+		{"Agent said", r.Policy.Declared.String(), kindText},
+		{"Decision", r.Policy.Effective.String(), kindText},
 	}
 	if r.Policy.PolicyID != "" {
 		version := strconv.FormatUint(r.Policy.PolicyVersion, 10)
@@ -127,7 +138,7 @@ func signerWords(r *event.Record) string {
 func envelopeFacts(e *event.Envelope) []field {
 	facts := []field{
 		{"Emitted", e.EmittedAt.UTC().Format("2006-01-02T15:04:05.000Z"), kindTime},
-		{"Acting for", e.ActorPrincipal, kindText},
+		{"On behalf of", e.ActorPrincipal, kindText},
 		{"Action", e.ActionKind, kindCode},
 	}
 	if e.Tool != "" {

@@ -55,7 +55,7 @@ func (s *Server) findEvent(r *request) (page.Answer, error) {
 		return page.Answer{Status: http.StatusSeeOther, Cache: page.Never, Location: s.logURL(r.slug)}, nil
 	}
 	if r.slug == "" {
-		return page.Answer{}, fault.New(fault.Invalid, "Give the name of a log, and an event id, index or event hash")
+		return page.Answer{}, fault.New(fault.Invalid, "Give the name of a log, and an event ID, index or event hash")
 	}
 	_, err := s.log.EventBundle(r.Context(), r.tenant, r.slug, name, "")
 	if fault.Is(err, fault.NotFound) {

@@ -17,38 +17,31 @@ import (
 // logView is the content of a log's home page.
 type logView struct {
 	Slug      id.Slug
+	Name      string // of the organization
 	Prefix    string // of the log's transparency calls
 	Tiles     string // prefix of the log's tiles
 	PublicURL string
+	BadgeURL  string // with the host
 	Head      verify.Head
-	Received  string // when the latest event was received; "" if there is none
-	Recent    []recentView
 	Key       string // signs the latest tree
 	Keys      []keyView
 	Witnesses []witnessView
 	Quorum    string
 	Cosigned  string // the latest checkpoint with its quorum, if it is not the head's
-	Activity  *activity
+	Latest    bool   // the page has the latest entries
+	Entries   *entriesView
+	Drawings  []*drawing
+	First     id.Index // entry of the first square
 	Checks    []page.Check
 	Live      *page.Live
-}
-
-// recentView is one of the latest events.
-type recentView struct {
-	Index id.Index
-	ID    id.Event
-	URL   string
 }
 
 // renewLog is the interval, in seconds, at which the script of a home page reloads it. The answer is 304 until the log
 // grows.
 const renewLog = 2
 
-// maxRecent is how many events a log's home page lists.
-const maxRecent = 10
-
 // keyView is a key of a log and the range of tree sizes that it signed.
-type keyView struct{ Key, Sizes string }
+type keyView struct{ Key, ID, Sizes string }
 
 type witnessView struct {
 	Name, Key string
@@ -64,52 +57,58 @@ func (s *Server) showLog(r *request) (page.Answer, error) {
 	if err != nil {
 		return page.Answer{}, err
 	}
+	before, err := readBefore(r, v.Head.TreeSize)
+	if err != nil {
+		return page.Answer{}, err
+	}
 	input, err := json.Marshal(v)
 	if err != nil {
 		return page.Answer{}, err
 	}
-	kept, ok := s.logs.Get(r.tenant)
-	if ok && kept.input == string(input) {
+	v.Latest = before == v.Head.TreeSize
+	if kept, ok := s.logs.Get(r.tenant); v.Latest && ok && kept.input == string(input) {
 		return kept.page, nil
 	}
 	v.Checks = listLogChecks()
-	v.Live = &page.Live{Every: renewLog, News: fmt.Sprintf("Followed up to size %d.", v.Head.TreeSize)}
-	if err := s.describeNewest(r, &v); err != nil {
+	if v.Latest {
+		v.Live = &page.Live{Every: renewLog, News: fmt.Sprintf("Followed up to size %d.", v.Head.TreeSize)}
+	}
+	if err := s.addEntries(r, &v, before); err != nil {
 		return page.Answer{}, err
 	}
-	received, err := s.readReceived(r, v.Head, kept)
-	if err != nil {
-		return page.Answer{}, err
-	}
-	v.Activity = newActivity(received.times)
 	if err := s.describeCosignatures(r, &v); err != nil {
 		return page.Answer{}, err
 	}
-	body, err := s.render(logPage, "Log "+string(r.slug), logScript, v)
+	body, err := s.render(logPage, v.Name+": public log", logScript, v)
 	if err != nil {
 		return page.Answer{}, err
 	}
 	made := page.Answer{Media: page.MediaHTML, Cache: page.Revalidate, Body: body}
 	made.Tag = made.EntityTag()
-	s.logs.Put(r.tenant, &keptLog{string(input), made, received})
+	if v.Latest && (v.Entries.Outcomes || s.options.Acts == nil) {
+		s.logs.Put(r.tenant, &keptLog{string(input), made})
+	}
 	return made, nil
 }
 
-// keptLog is a log's home page and the values it was rendered from. The latest events need no entry, because the head
-// determines them.
+// keptLog is a log's home page and the values it was rendered from. The entries need none, because the head determines
+// them.
 type keptLog struct {
-	input    string
-	page     page.Answer
-	received received
+	input string
+	page  page.Answer
 }
 
-// maxLogs is the maximum number of cached home pages, about 24 KiB each.
+// maxLogs is the maximum number of cached home pages, about 60 KiB each.
 const maxLogs = 1024
 
 // describeLog returns the content of the home page without the latest events.
 func (s *Server) describeLog(r *request) (logView, error) {
 	v := logView{Slug: r.slug, Prefix: s.transparencyURL(r.slug), PublicURL: s.kit.Public}
+	v.BadgeURL = s.kit.Public + strings.TrimPrefix(s.logURL(r.slug), s.kit.Base) + "/badge"
 	var err error
+	if v.Name, err = s.nameOrganization(r); err != nil {
+		return v, err
+	}
 	if v.Head, err = s.log.LogHead(r.Context(), r.tenant, r.slug); err != nil {
 		return v, err
 	}
@@ -119,7 +118,7 @@ func (s *Server) describeLog(r *request) (logView, error) {
 		return v, err
 	}
 	for _, k := range keys {
-		v.Keys = append(v.Keys, keyView{k.Key.String(), describeSizes(k)})
+		v.Keys = append(v.Keys, keyView{k.Key.String(), k.Key.Hash().String(), describeSizes(k)})
 		if k.Signed(v.Head.TreeSize) {
 			v.Key = k.Key.String()
 		}
@@ -166,21 +165,30 @@ func (s *Server) describeCosignatures(r *request, v *logView) error {
 	return err
 }
 
-// describeNewest adds the latest events. The head of a damaged log may have none.
-func (s *Server) describeNewest(r *request, v *logView) error {
-	if v.Head.LatestPublishedAt == nil || v.Head.LatestLogIndex == nil {
-		return nil
-	}
-	v.Received = v.Head.LatestPublishedAt.String()
-	for at := *v.Head.LatestLogIndex; len(v.Recent) < maxRecent; at-- {
-		name, err := s.log.EventAt(r.Context(), r.tenant, at)
+// addEntries adds the entries below an index, and the drawing of the latest tree. The head of a damaged log has none.
+func (s *Server) addEntries(r *request, v *logView, before id.Index) error {
+	size := v.Head.TreeSize
+	v.Entries = &entriesView{Outcomes: true}
+	var leaves map[id.Index]*leaf
+	if v.Head.LatestLogIndex != nil {
+		listed, err := s.readEntries(r, before)
 		if err != nil {
 			return err
 		}
-		v.Recent = append(v.Recent, recentView{at, name, s.eventURL(r.slug, string(name))})
-		if at == 0 {
-			break
+		if v.Entries, err = s.describeEntries(r, listed); err != nil {
+			return err
 		}
+		latest := listed
+		if !v.Latest {
+			if latest, err = s.readEntries(r, size); err != nil {
+				return err
+			}
+		}
+		leaves = s.drawEntries(r, latest)
+	}
+	v.Entries.addPages(s.logURL(r.slug), before, size)
+	if v.Drawings = drawTrees(size, v.Head.RootHash, nil, leaves); v.Drawings != nil {
+		v.First = v.Drawings[0].Squares[0].Begin
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
@@ -16,58 +15,6 @@ import (
 	"github.com/agentledger/agentledger/trust"
 	"github.com/agentledger/agentledger/verify"
 )
-
-// counted is the public interface, counting the events whose times it reads.
-type counted struct {
-	publicapi.Reader
-	read *int
-}
-
-func (c counted) Received(ctx context.Context, t id.Tenant, events id.Range) ([]id.Instant, error) {
-	*c.read += events.Len()
-	return c.Reader.Received(ctx, t, events)
-}
-
-// The activity covers the latest events whose records are disclosed. Each is read once, and a rebuilt home page is the
-// same.
-func TestActivityOfLog(t *testing.T) {
-	w := newWorld(t)
-	read := 0
-	w.serve(counted{w.public, &read})
-	if body := w.page("/log/red", http.StatusOK).Body.String(); strings.Contains(body, "Activity") {
-		t.Error("an empty log has activity")
-	}
-	w.append(ledgertest.Red, id.DiscloseCommitment, "hidden", nil)
-	if body := w.page("/log/red", http.StatusOK).Body.String(); strings.Contains(body, "Activity") {
-		t.Error("the receipt of an event without a record is told")
-	}
-	const all = 520
-	for i := range all {
-		w.append(ledgertest.Red, id.DiscloseRecord, fmt.Sprint("e", i), nil)
-		if i == 3 {
-			w.Pass(2 * time.Hour)
-		}
-		if i < 6 || i > all-3 {
-			w.page("/log/red", http.StatusOK)
-		}
-	}
-	body := w.page("/log/red", http.StatusOK).Body.String()
-	for _, want := range []string{"500 of the newest events, by the hour", `T14:00:00Z</time></td><td>500</td>`} {
-		if !strings.Contains(body, want) {
-			t.Errorf("the home lacks %s: %s", want, body)
-		}
-	}
-	if want := 7 + 500 + 1; read != want { // the events between are not among the latest
-		t.Errorf("%d events were read, want %d", read, want)
-	}
-	w.serve(nil)
-	if anew := w.page("/log/red", http.StatusOK).Body.String(); anew != body {
-		t.Errorf("made anew: got %s\nwant %s", anew, body)
-	}
-	if blue := w.page("/log/blue", http.StatusOK).Body.String(); strings.Contains(blue, "Activity") {
-		t.Error("the other log has activity")
-	}
-}
 
 // witnessed is a log with three witnesses: the first cosigned its head, the second an older checkpoint, the third
 // nothing.

@@ -69,7 +69,7 @@ func renderOffline(shown *page.Views, files *page.Assets) (*offline, error) {
 	if err != nil {
 		return nil, fmt.Errorf("render offline page: %w", err)
 	}
-	v := offlineView{Style: template.CSS(files.Content("pages.css")), Verifier: files.Verifier}
+	v := offlineView{Style: template.CSS(files.Content("agentledger.css")), Verifier: files.Verifier}
 	var allowed [2]string
 	v.Modules, allowed[0] = inlineScript("importmap", modules)
 	v.Start, allowed[1] = inlineScript("module", `import "`+moduleName(checkScript)+`";`)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 	"github.com/agentledger/agentledger/web/console"
@@ -72,14 +73,20 @@ func ownerPages(s *servicetest.Service) []peoplePage {
 	}
 	s.Red.Send("old", map[string]any{"trace_id": "old"})
 	ann.Call(http.MethodPost, "/v1/console/erasures", map[string]string{"trace_id": "old", "reason": "test_data"}, &begun)
+	var shared struct{ URL string }
+	ann.Call(http.MethodPost, "/v1/console/shares", map[string]any{"note": "KPMG", "expires_at": time.Now().Add(time.Hour).UTC()}, &shared)
+	link := strings.TrimPrefix(shared.URL, s.URL)
 	_, after, _ := strings.Cut(ann.Get("/console/members").Body, `href="/console/members/`)
 	member, _, _ := strings.Cut(after, `"`)
 	agent := "/console/agents/" + s.Red.Agent.AgentID
 	return []peoplePage{
-		{path: "/console", shows: []string{"Red", "For your vote", second.ID, "Newest events", "Use of the plan"}},
+		{path: "/console", shows: []string{"Red", "For your vote", second.ID, "Latest events", "Use of the plan"}},
+		{path: "/console/start", shows: []string{"Send the first event", "aps hook pre", "Refunds"}},
 		{path: "/console/approvals", shows: []string{"acme.refund", second.ID}},
-		{"/console/approvals/{approval}", "/console/approvals/" + first.ID, []string{"Approval of", "A-1001"}},
-		{"/console/approvals/{approval}", "/console/approvals/" + second.ID, []string{"Approval of", "A person looks at refunds"}},
+		{"/console/approvals/{approval}", "/console/approvals/" + first.ID, []string{"asks to run", "A-1001"}},
+		{"/console/approvals/{approval}", "/console/approvals/" + second.ID, []string{"asks to run", "A person looks at refunds"}},
+		{path: "/console/activity", shows: []string{"acme.mail.send", "Denied"}},
+		{"/console/acts/{act}", "/console/acts/e1", []string{"denied acme.delete", "A-100e1", "What happened"}},
 		{path: "/console/events", shows: []string{"e2", "acme.mail.send"}},
 		{"/console/events/{event}", "/console/events/e1", []string{"Event", "acme.delete", "A-100e1"}},
 		{path: "/console/erasures", shows: []string{"Erasures", "test data"}},
@@ -91,6 +98,11 @@ func ownerPages(s *servicetest.Service) []peoplePage {
 		{path: "/console/stats", shows: []string{"Statistics", "acme.delete"}},
 		{path: "/console/audit", shows: []string{"Audit", "max"}},
 		{path: "/console/evidence", shows: []string{"What a pack proves"}},
+		{path: "/console/evidence/coverage", shows: []string{"Did every call go through the policy?"}},
+		{path: "/console/evidence/shares", shows: []string{"KPMG"}},
+		{"/console/evidence/shares", "/console/evidence/shares?new=1&q=tool:acme.mail.send", []string{"Acts with acme.mail.send", "Whom it is for"}},
+		{"/share/{secret}", link, []string{"All acts", "acme.mail.send"}},
+		{"/share/{secret}/acts/{act}", link + "/acts/e1", []string{"denied acme.delete", "What happened"}},
 		{path: "/console/policies", shows: []string{"Refunds"}},
 		{"/console/policies/{policy}", "/console/policies/p", []string{"Refunds", "no-deletion"}},
 		{"/console/policies/{policy}/compare", "/console/policies/p/compare?from=1&to=1", []string{"are the same"}},
@@ -107,11 +119,17 @@ func ownerPages(s *servicetest.Service) []peoplePage {
 		{path: "/console/webhooks", shows: []string{"Desk"}},
 		{"/console/webhooks/{webhook}", "/console/webhooks/" + endpoint, []string{"https://hooks.example/x"}},
 		{path: "/console/settings", shows: []string{"Red"}},
+		{path: "/console/settings/approvals", shows: []string{"Votes"}},
+		{path: "/console/settings/sign-in", shows: []string{"Members sign in by"}},
+		{path: "/console/settings/retention", shows: []string{"Retention and legal hold"}},
+		{path: "/console/activity/views", shows: []string{"Saved views"}},
+		{path: "/console/settings/columns", shows: []string{"Columns"}},
 		{path: "/console/settings/stream-export", shows: []string{"Stream export"}},
 		{path: "/console/settings/witnesses", shows: []string{"Witnesses"}},
 		{path: "/account", shows: []string{s.Red.Owner}},
 		{path: "/account/factors", shows: []string{"Passkeys and recovery codes"}},
 		{path: "/account/sessions", shows: []string{"Your sessions"}},
+		{path: "/account/slack", shows: []string{"Vote in Slack", "Slack users that vote in your name"}},
 		{path: "/console/settings/tokens", shows: []string{"Your tokens"}},
 		{path: "/confirm-email", shows: []string{"A new e-mail address"}},
 	}

@@ -2,7 +2,6 @@ package web
 
 import (
 	"embed"
-	"net/http"
 
 	"github.com/agentledger/agentledger/web/page"
 )
@@ -21,6 +20,12 @@ const (
 	clientsPage = "clients"
 	refusalPage = "refusal"
 	offlinePage = "offline"
+	badgePage   = "badge"
+
+	helpPage     = "help"
+	apiPage      = "helpapi"
+	areaPage     = "helparea"
+	runbooksPage = "runbooks"
 )
 
 // Scripts of pages.
@@ -29,13 +34,14 @@ const (
 	logScript   = "log.js"
 	checkScript = "check.js"
 	agentScript = "agent.js"
+	badgeScript = "badge.js"
 )
 
 // parseViews parses the templates of every page.
 func parseViews(k *page.Kit) *page.Views {
-	return k.Parse(templates, []string{"form", "loglist"},
+	return k.Parse(templates, []string{"form", "loglist", "drawing"},
 		[]string{homePage, logsPage, eventPage, logPage, checkPage, agentPage, clientsPage, refusalPage,
-			offlinePage})
+			offlinePage, badgePage, helpPage, apiPage, areaPage, runbooksPage})
 }
 
 // render renders a page, with the modules that its script imports.
@@ -49,6 +55,7 @@ func (s *Server) render(name, title, script string, content any) ([]byte, error)
 
 // showRefusal renders the page of a refused request. It repeats nothing of the request.
 func (s *Server) showRefusal(status int, message string) (page.Answer, error) {
-	body, err := s.render(refusalPage, http.StatusText(status), "", message)
+	refused := page.Refused{Status: status, Message: message}
+	body, err := s.render(refusalPage, refused.Title(), "", refused)
 	return page.Answer{Status: status, Media: page.MediaHTML, Cache: page.Never, Body: body}, err
 }

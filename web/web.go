@@ -5,11 +5,11 @@
 //
 //   - Pages only read, and they read only documents that anyone may read without an account.
 //   - A page sets no cookie and loads nothing from another host. Its content security policy allows no inline script or
-//     style, and no eval.
+//     style, and no eval. Only the badge of a log may be framed by other sites.
 //   - Stored texts enter a page only through html/template, and the browser's document only as text, never as markup.
 //   - The server never calls anything proved. Check marks are computed in the browser by the verifier of the TypeScript
 //     client, whose files are served exactly as they are in the repository.
-//   - The home page of a log is cached until its head, keys, witnesses or name change.
+//   - The home page of a log is cached until its head, keys, witnesses or name change. Older pages of its entries are not.
 //   - The path of an asset contains the hash of all assets, so its content never changes. A package of a client never
 //     changes if the release key signed it.
 //   - Requests are admitted under the same rules as those of the public interface.
@@ -30,6 +30,7 @@ import (
 	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/trust"
 	"github.com/agentledger/agentledger/verify"
 	"github.com/agentledger/agentledger/web/page"
@@ -71,9 +72,9 @@ type Events interface {
 	EventBundle(ctx context.Context, t id.Tenant, slug id.Slug, event string, origin id.Origin) (*verify.Bundle, error)
 	// EventAt returns the ID of the event at an index of the current log.
 	EventAt(ctx context.Context, t id.Tenant, at id.Index) (id.Event, error)
-	// Received returns the times of receipt of a range of events of the current log, clipped to its size: one for each
-	// event, 0 if its record is not disclosed.
-	Received(ctx context.Context, t id.Tenant, events id.Range) ([]id.Instant, error)
+	// DisclosedEvents returns a range of events of the current log, clipped to its size, with the fields that each of
+	// them discloses.
+	DisclosedEvents(ctx context.Context, t id.Tenant, events id.Range) ([]storage.Event, error)
 }
 
 // Heads reads the public documents of an organization's current log.
@@ -101,6 +102,27 @@ type Log interface {
 	Agents
 }
 
+// Acts joins events to acts (docs/acts.md).
+type Acts interface {
+	// ActsOf returns the acts that events are about: the event itself, or the act whose result it states. Events that are
+	// about none are absent.
+	ActsOf(ctx context.Context, t id.Tenant, at []id.Index) (map[id.Index]Act, error)
+}
+
+// Act is what became of an act.
+type Act struct {
+	Index   id.Index // its event
+	Outcome string   // a word of docs/acts.md
+	Result  id.Index // the event that states the result; 0 if there is none
+}
+
+// Names reads the names that an organization gave to itself and to its agents. They are public.
+type Names interface {
+	OrganizationName(ctx context.Context, t id.Tenant) (string, error)
+	// AgentName returns the name of an agent, "" if it has none. It returns fault.NotFound if there is no such agent.
+	AgentName(ctx context.Context, t id.Tenant, agent id.Agent) (string, error)
+}
+
 // Options configure New. Edge, Organizations and Log are required.
 type Options struct {
 	Edge          *edge.Edge
@@ -111,6 +133,8 @@ type Options struct {
 	PublicURL string
 
 	Logs   Logs                                  // if nil, no log is listed
+	Acts   Acts                                  // if nil, no outcomes are shown
+	Names  Names                                 // if nil, slugs and IDs are shown
 	Hashes Hashes                                // if nil, events are not found by hash
 	Health func(context.Context) (reason string) // why the service is unhealthy, or ""; if nil, the service is healthy
 
@@ -173,8 +197,14 @@ func (s *Server) Routes(r *edge.Router) {
 	show(clientsPath, s.showClients)
 	show(clientsPath+"/index.json", s.listClients)
 	show(clientsPath+"/{file}", s.serveClient)
-	show("/log/{slug}", s.showLog)
+	show(helpPath, s.once(s.verifyFrames))
+	api := s.once(s.apiFrames)
+	show(apiPath, api)
+	show(apiPath+"/{area}", api)
+	show(runbooksPath, s.once(s.runbookFrames))
+	show("/log/{slug}", s.showLog, "before")
 	show("/log/{slug}/agent/{agent}", s.showAgent)
+	show("/log/{slug}/badge", s.showBadge, "theme")
 	show("/assets/{tree}/*", s.serveAsset)
 	edge.Mount(r, edge.Surface[getter]{Edge: &s.edge, Serve: s.serveRoute, ReadsQuery: true}, table)
 }

@@ -31,7 +31,7 @@ func TestEventAnswersByAccept(t *testing.T) {
 		{"one", "", json}, {"one", "*/*", json}, {"one", "application/json", json}, {"one", "application/*", json},
 		{"one", "text/plain", text}, {"one", "text/*", text}, {"one", "text/html", html}, {"one", browsers, html},
 		{"one", "text/html;q=0.5, application/json", json}, {"one?format=json", browsers, json},
-		{"one?format=tlog-proof", browsers, text}, {"one?verify=1", "*/*", json},
+		{"one?format=tlog-proof", browsers, text}, {"one", "application/json;q=0.5, text/html;q=0.4, application/cose;q=0.2", json}, {"one?verify=1", "*/*", json},
 		{"one?origin=" + string(ledgertest.Origin(ledgertest.Red)), browsers, html},
 	} {
 		answer := w.ask(http.MethodGet, redEvent+c.target, "Accept: "+c.accept)
@@ -46,9 +46,10 @@ func TestEventAnswersByAccept(t *testing.T) {
 func TestJSONIsAsWithoutPages(t *testing.T) {
 	w := newWorld(t)
 	w.append(ledgertest.Red, id.DiscloseRecord, "one", nil)
+	w.append(ledgertest.Red, id.DiscloseRecord, "two", nil) // the only entry of a log has no COSE receipt
 	bare := w.withoutPages()
-	for _, target := range []string{"one", "one?verify=0", "one?format=json", "one?format=tlog-proof", "none", "one?format=xml"} {
-		for _, accept := range []string{"", "*/*", "application/json", "text/plain"} {
+	for _, target := range []string{"one", "one?verify=0", "one?format=json", "one?format=tlog-proof", "one?format=cose", "none", "one?format=xml"} {
+		for _, accept := range []string{"", "*/*", "application/json", "text/plain", "application/cose", "application/cose, text/html;q=0.9"} {
 			got, want := w.ask(http.MethodGet, redEvent+target, "Accept: "+accept), bare.ask(http.MethodGet, redEvent+target, "Accept: "+accept)
 			got.Header().Del("X-Request-Id")
 			want.Header().Del("X-Request-Id")
@@ -68,9 +69,9 @@ func TestEventPageShowsWhatIsDisclosed(t *testing.T) {
 	w.append(ledgertest.Red, id.DiscloseRecord, "record", nil)
 	w.append(ledgertest.Red, id.DiscloseFull, "full", nil)
 	for _, c := range []struct{ name, shown, hidden string }{
-		{"commitment", "shows the commitment", "agt_test"},
+		{"commitment", "only that this entry exists", "agt_test"},
 		{"record", "agt_test", "acme.orders.read"},
-		{"full", "&#34;secret&#34;: &#34;full&#34;", "shows the commitment"},
+		{"full", "&#34;secret&#34;: &#34;full&#34;", "only that this entry exists"},
 		{"erased", "The envelope was erased on", "acme.orders.read"},
 	} {
 		body := w.page(redEvent+c.name, http.StatusOK).Body.String()
@@ -93,9 +94,9 @@ func TestRefusals(t *testing.T) {
 		{"/log/green/agent/helper-red", 404}, {"/log/green", 404}, {"/log/RED", 404}, {"/log/%ff", 404}, {"/v1/public/orgs/green/verify/one", 404}, {"/v1/public/orgs/%ff/verify/one", 404},
 		{"/find?log=green&event=one", 404}, {"/find?log=red&event=two", 404}, {"/find?log=red&event=1", 404},
 		{"/find?log=red&event=00", 404}, {"/find?log=green", 404}, {"/find?log=red&event=" + strings.Repeat("0a", 32), 404}, {"/logs", 404}, {"/find?event=one", 422}, {"/find", 422},
-		{"/assets/0123456789abcdef/pages.css", 404}, {"/assets/" + folder(w) + "/none.js", 404},
+		{"/assets/0123456789abcdef/agentledger.css", 404}, {"/assets/" + folder(w) + "/none.js", 404},
 		{"/assets/0123456789abcdef/verifier/bytes.js", 404}, {"/assets/0123456789abcdef/verifier/log/note.js", 404},
-		{"/assets/" + folder(w) + "/verifier/../pages.css", 404},
+		{"/assets/" + folder(w) + "/verifier/../agentledger.css", 404},
 	} {
 		answer := w.page(c.target, c.status)
 		if got := answer.Header(); got.Get("Cache-Control") != "no-store" || got.Get("Content-Type") != "text/html; charset=utf-8" {
@@ -157,7 +158,7 @@ func TestUnreadableStore(t *testing.T) {
 func TestHomesAreRevalidated(t *testing.T) {
 	w := newWorld(t)
 	w.append(ledgertest.Blue, id.DiscloseFull, "two", nil)
-	for _, target := range []string{"/", "/clients", "/clients/index.json", "/check", "/check/offline.html", "/log/red", "/log/blue", "/log/red/agent/helper-red"} {
+	for _, target := range []string{"/", "/help", "/help/api", "/help/api/console", "/help/runbooks", "/clients", "/clients/index.json", "/check", "/check/offline.html", "/log/red", "/log/blue", "/log/red/agent/helper-red"} {
 		etag := w.page(target, http.StatusOK).Header().Get("ETag")
 		if etag == "" {
 			t.Fatalf("%s: no ETag", target)
@@ -175,7 +176,7 @@ func TestHomeOfLog(t *testing.T) {
 	red, blue := w.page("/log/red", http.StatusOK).Body.String(), w.page("/log/blue", http.StatusOK).Body.String()
 	state := w.State(t, ledgertest.Red)
 	root := state.Shown().Root.String()
-	for _, want := range []string{root, "<dt>Entries</dt><dd>2</dd>", `href="/v1/public/orgs/red/verify/last-of-red"`,
+	for _, want := range []string{root, "<b>2 entries, one tree.</b>", `href="/v1/public/orgs/red/verify/last-of-red"`,
 		html.EscapeString(state.VerifierKey().String()), "--url &#39;https://log.example/o/" + ledgertest.Organization(ledgertest.Red).String() + "&#39;"} {
 		if !strings.Contains(html.UnescapeString(red), html.UnescapeString(want)) {
 			t.Errorf("the home of red lacks %s: %s", want, red)
@@ -213,14 +214,14 @@ func TestHomeOfLogFollows(t *testing.T) {
 		w.append(ledgertest.Red, id.DiscloseFull, name, nil)
 		for range 2 {
 			body := w.page("/log/red", http.StatusOK).Body.String()
-			if want := fmt.Sprintf(`<li value="%d"><a href="%s%s">`, i, redEvent, name); !strings.Contains(body, want) {
+			if want := fmt.Sprintf(`<td class="num q"><a href="%s%s">%d</a></td>`, redEvent, name, i); !strings.Contains(body, want) {
 				t.Errorf("%s: the home lacks %s", name, want)
 			}
-			if got := strings.Count(body, "<li value="); got != min(i+1, 10) {
+			if got := strings.Count(body, `<td class="num q">`); got != i+1 {
 				t.Errorf("%s: got %d events", name, got)
 			}
 		}
-		if body := w.page("/log/blue", http.StatusOK).Body.String(); strings.Contains(body, "<li value=") {
+		if body := w.page("/log/blue", http.StatusOK).Body.String(); strings.Contains(body, `<td class="num q">`) {
 			t.Error("the other log has events")
 		}
 	}
@@ -229,7 +230,7 @@ func TestHomeOfLogFollows(t *testing.T) {
 // folder returns the assets folder that the home page uses.
 func folder(w *world) string {
 	w.Helper()
-	found := regexp.MustCompile(`/assets/([0-9a-f]{16})/pages.css`).FindStringSubmatch(w.page("/", http.StatusOK).Body.String())
+	found := regexp.MustCompile(`/assets/([0-9a-f]{16})/agentledger.css`).FindStringSubmatch(w.page("/", http.StatusOK).Body.String())
 	if found == nil {
 		w.Fatal("the home names no assets")
 	}
@@ -281,7 +282,7 @@ func TestOfflinePage(t *testing.T) {
 
 func TestOwnAssets(t *testing.T) {
 	w := newWorld(t)
-	for _, name := range []string{"pages.css", "event.js", "icon.svg"} {
+	for _, name := range []string{"agentledger.css", "event.js", "favicon.svg"} {
 		content, err := os.ReadFile("page/assets/" + name)
 		if err != nil {
 			t.Fatal(err)

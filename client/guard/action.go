@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/client/guard/internal/linelog"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 )
 
@@ -22,14 +23,17 @@ const (
 
 // action is the stored state of an action.
 type action struct {
-	Key     string   `json:"key"`
-	Digest  id.Hash  `json:"digest"` // preparedAction.contentDigest
-	Trace   id.Trace `json:"trace"`
-	Tool    id.Tool  `json:"tool,omitzero"` // "" in files written before results named the tool
-	Stage   string   `json:"stage"`
-	Attempt int      `json:"attempt"`        // number of signed intents
-	New     bool     `json:"new,omitzero"`   // Action.KeyIsNew
-	Asked   bool     `json:"asked,omitzero"` // approval was requested
+	Key    string   `json:"key"`
+	Digest id.Hash  `json:"digest"` // preparedAction.contentDigest
+	Trace  id.Trace `json:"trace"`
+	// Traceparent is a signed member of the events, "" if there is none.
+	Traceparent string            `json:"traceparent,omitzero"`
+	OnBehalfOf  *event.OnBehalfOf `json:"on_behalf_of,omitzero"`
+	Tool        id.Tool           `json:"tool,omitzero"` // "" in files written before results named the tool
+	Stage       string            `json:"stage"`
+	Attempt     int               `json:"attempt"`        // number of signed intents
+	New         bool              `json:"new,omitzero"`   // Action.KeyIsNew
+	Asked       bool              `json:"asked,omitzero"` // approval was requested
 	// The signed intent that the decision is about. May be nil, and is nil in files of older versions.
 	Intent   jsontext.Value   `json:"intent,omitempty"`
 	Approval *client.Approval `json:"approval,omitempty"`

@@ -415,6 +415,80 @@ func TestCrashAtEachMoment(t *testing.T) {
 	}
 }
 
+// The machine stops at any moment, and the caller makes the same call again before anything is recovered. An action that
+// cannot have begun runs, under an intent that the ledger has. One that can have begun does not, and its result is unknown.
+func TestRunAgainAfterCrash(t *testing.T) {
+	o := newOffice(t)
+	c := o.dial(atOnce)
+	ran, unknown := 0, 0
+	for i, m := range shoot(t, 0, 0) {
+		g := guardWith(t, c, openUnsynced(t, m.restore(t, o, 0)))
+		o.set(func() { o.decision, o.votes = "allow", slices.Repeat([]string{"approved"}, 100) })
+		for _, hash := range g.Journal.unended() {
+			known, err := g.Journal.loadByHash(hash)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !known.isUndecided() {
+				continue
+			}
+			n := payloadNumber(t, known.Intent)
+			again := numbered(n)
+			again.Key, again.KeyIsNew = known.Key, true
+			var denied *client.DeniedError
+			_, err = g.Run(t.Context(), again, func(context.Context, Permit) (any, error) {
+				m.began = append(m.began, n)
+				ran++
+				return n, nil
+			})
+			results, decisions := o.results()
+			what := fmt.Sprintf("moment %d (%s), action %d (%s, %q): got %v and the results %v", i, m.name, n, decisions[n], known.Failure, err, results[n])
+			switch want := fmt.Sprint(results[n]); {
+			case errors.Is(err, ErrInterrupted):
+				unknown++
+				if want != "[unknown]" || decisions[n] != "allow" || known.Failure != "" {
+					t.Error(what)
+				}
+			case err == nil && want != "[ok]":
+				t.Error(what)
+			case err != nil && (want != "[]" || !errors.As(err, &denied)):
+				t.Error(what)
+			}
+			if count(m.began, n) > 1 {
+				t.Errorf("%s; it began twice", what)
+			}
+		}
+		g.Journal.Close()
+	}
+	if ran < 5 || unknown < 3 {
+		t.Errorf("%d ran, and %d can have begun before", ran, unknown)
+	}
+}
+
+// count returns how often n is in a list.
+func count(list []int, n int) (times int) {
+	for _, other := range list {
+		if other == n {
+			times++
+		}
+	}
+	return times
+}
+
+// payloadNumber returns the number of the action whose intent it is.
+func payloadNumber(t *testing.T, intent []byte) int {
+	t.Helper()
+	var e struct {
+		Payload struct {
+			N int `json:"n"`
+		} `json:"payload"`
+	}
+	if err := json.Unmarshal(intent, &e); err != nil {
+		t.Fatal(err)
+	}
+	return e.Payload.N
+}
+
 // kill ends a journal as killing its process does: lines not yet written are lost.
 func kill(t *testing.T, j *Journal) {
 	t.Helper()

@@ -21,6 +21,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -31,6 +32,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/client"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
 )
@@ -89,9 +91,16 @@ type Action struct {
 	// Payload must encode as a JSON object; nil is {}. It must not have the members phase, call_id,
 	// salt, input_digest and $tagged, because the guard adds these. Numbers keep their exact values:
 	// one that a double cannot hold is recorded as {"$number":"…"}.
-	Payload   any
-	Trace     id.Trace // if "", derived from Key
-	Principal string   // if "", Config.Principal
+	Payload any
+	Trace   id.Trace // if "", that of Traceparent, or derived from Key
+	// Traceparent names the caller's span, in the form of W3C Trace Context. The intent and the result
+	// have it as a signed member. One that is malformed is ignored. A Key may be used again under
+	// another one: what counts is that of the first call.
+	Traceparent string
+	Principal   string // if "", Config.Principal
+	// OnBehalfOf states for whom the agent acts. The intent and the result have it as a signed member.
+	// A Key must not be used again for another subject.
+	OnBehalfOf *event.OnBehalfOf
 
 	// DigestOnly keeps the payload out of the ledger: the event contains input_digest, the SHA-256
 	// of the canonical JSON, and the members in Seen. Policies and approvers see no others.
@@ -184,15 +193,24 @@ func (g *Guard) openAction(ctx context.Context, a Action, use func(known *action
 	if known != nil && known.Digest != r.contentDigest() {
 		return fmt.Errorf("run action: key %.512q was %w", r.Key, ErrKeyReused)
 	}
-	if known != nil && known.Stage == stageStarted && a.Idempotent {
+	if known != nil {
+		r.Trace, r.Traceparent = known.Trace, known.Traceparent
+	}
+	switch {
+	case known == nil:
+	case known.isUndecided():
+		if err := g.reopenUndecided(ctx, known, a.Idempotent); err != nil {
+			return fmt.Errorf("run action: %w", g.notDecided(known, err))
+		}
+	case known.Stage == stageStarted && a.Idempotent:
 		known.Stage = stageDeciding
 	}
 	if known != nil && known.Stage != stageDeciding {
 		return use(known, true)
 	}
 	if known == nil {
-		known = &action{Key: r.Key, Digest: r.contentDigest(), Trace: r.Trace, Tool: r.Tool, Stage: stageDeciding,
-			New: r.KeyIsNew}
+		known = &action{Key: r.Key, Digest: r.contentDigest(), Trace: r.Trace, Traceparent: r.Traceparent, OnBehalfOf: r.OnBehalfOf, Tool: r.Tool,
+			Stage: stageDeciding, New: r.KeyIsNew}
 	}
 	release, err := g.Journal.reserveSlot()
 	if err != nil {
@@ -214,6 +232,7 @@ func (g *Guard) openAction(ctx context.Context, a Action, use func(known *action
 // preparedAction is an action with defaults filled in.
 type preparedAction struct {
 	Action
+	named   id.Trace                  // Trace, regardless of Traceparent
 	payload jsontext.Value            // canonical, with exact numbers (jcs.Exact)
 	shown   map[string]jsontext.Value // the part that events contain
 }
@@ -227,11 +246,18 @@ func (g *Guard) prepareAction(a Action) (*preparedAction, error) {
 	if a.Principal == "" {
 		a.Principal = g.Principal
 	}
+	caller, _ := event.ParseTraceparent(a.Traceparent)
+	a.Traceparent = caller.String()
+	named := a.Trace
 	if a.Trace == "" {
 		name := g.Signer.Secret("aps/guard/trace_id", []byte(a.Key))
-		a.Trace = id.Trace(fmt.Sprintf("trc_%x", name[:16]))
+		named = id.Trace(fmt.Sprintf("trc_%x", name[:16]))
+		a.Trace = cmp.Or(caller.TraceID(), named)
 	}
-	r := &preparedAction{Action: a, payload: jsontext.Value("{}")}
+	if err := checkOnBehalfOf(a.OnBehalfOf); err != nil {
+		return nil, fmt.Errorf("run action: %w", err)
+	}
+	r := &preparedAction{Action: a, named: named, payload: jsontext.Value("{}")}
 	if a.Payload != nil {
 		text, err := jcs.MarshalExact(a.Payload)
 		if err != nil {
@@ -244,9 +270,26 @@ func (g *Guard) prepareAction(a Action) (*preparedAction, error) {
 	return r, err
 }
 
+// checkOnBehalfOf returns the error that the service would.
+func checkOnBehalfOf(o *event.OnBehalfOf) error {
+	if o == nil {
+		return nil
+	}
+	text, err := jcs.Marshal(o)
+	if err == nil {
+		_, err = event.ParseOnBehalfOf(text)
+	}
+	return err
+}
+
 // contentDigest covers everything that a key must not be reused for.
 func (r *preparedAction) contentDigest() id.Hash {
-	return sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", r.Tool, r.Trace, r.payload))
+	text := fmt.Appendf(nil, "%s\n%s\n%s", r.Tool, r.named, r.payload)
+	if r.OnBehalfOf != nil {
+		subject, _ := jcs.Marshal(r.OnBehalfOf) // never fails after checkOnBehalfOf
+		text = append(append(text, '\n'), subject...)
+	}
+	return sha256.Sum256(text)
 }
 
 // answerRepeated returns the outcome of an action that began before.

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -663,6 +664,7 @@ func TestTransport(t *testing.T) {
 	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		calls++
 		body, _ := io.ReadAll(r.Body)
+		w.Header().Set(ReceiptHeader, base64.StdEncoding.EncodeToString([]byte("a note")))
 		fmt.Fprintf(w, "%s %s %s", body, r.Header.Get(GrantHeader), r.Header.Get(CallHeader))
 	}))
 	defer tool.Close()
@@ -690,10 +692,28 @@ func TestTransport(t *testing.T) {
 	if p := string(o.events[0].Payload); !strings.Contains(p, `"path":"/pay"`) || !strings.Contains(p, `"query":"x=1"`) || o.events[0].Tool != "http.post" {
 		t.Errorf("described as %s %s", o.events[0].Tool, p)
 	}
+	if err := guardedHTTP.Transport.(*Transport).Guard.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if p := string(o.events[1].Payload); !strings.Contains(p, `"receipt":"a note"`) || !strings.Contains(p, `"phase":"result"`) {
+		t.Errorf("result: got %s", p)
+	}
 	o.set(func() { o.decision = "deny" })
 	var denied *client.DeniedError
 	if _, err := guardedHTTP.Get(tool.URL); !errors.As(err, &denied) || calls != 1 {
 		t.Errorf("denied: got %v, %d calls", err, calls)
+	}
+}
+
+// A receipt that can't be recorded changes nothing else.
+func TestDescribeAnswer(t *testing.T) {
+	for header, want := range map[string]bool{
+		"": false, "YQ==": true, "YQ": false, "/w==": false, strings.Repeat("YWFh", maxReceipt/4): true, strings.Repeat("YWFh", maxReceipt/4+1): false,
+	} {
+		_, got := describeAnswer(&http.Response{StatusCode: 200, Header: http.Header{ReceiptHeader: {header}}}).(Disclosed)
+		if got != want {
+			t.Errorf("%.20q: got %t, want %t", header, got, want)
+		}
 	}
 }
 
@@ -720,5 +740,137 @@ func TestRecordInterrupted(t *testing.T) {
 	d := new(deed)
 	if _, err := g.Run(t.Context(), refundAction("cut"), d.do); !errors.Is(err, ErrInterrupted) || d.done != 0 {
 		t.Errorf("got %v, done %d times", err, d.done)
+	}
+}
+
+const (
+	someTrace   = "4bf92f3577b34da6a3ce929d0e0e4736"
+	someParent  = "00-" + someTrace + "-00f067aa0ba902b7-01"
+	otherParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+)
+
+// Both events of an action have its traceparent, and belong to its trace unless the action names one. A repetition under another caller is
+// the same action.
+func TestGuardTraceparent(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Action)
+		parent string
+		trace  id.Trace // "" for one that is derived from the key
+	}{
+		"none":            {func(*Action) {}, "", ""},
+		"of a caller":     {func(a *Action) { a.Traceparent = someParent }, someParent, someTrace},
+		"a later version": {func(a *Action) { a.Traceparent = "01" + someParent[2:] + "-x" }, someParent, someTrace},
+		"malformed":       {func(a *Action) { a.Traceparent = someParent + "-x" }, "", ""},
+		"named trace":     {func(a *Action) { a.Traceparent, a.Trace = someParent, "trc-1" }, someParent, "trc-1"},
+	} {
+		o, dir, d := newOffice(t), t.TempDir(), &deed{}
+		a := refundAction("k")
+		tc.change(&a)
+		g := guarded(t, o, dir)
+		if _, err := g.Run(t.Context(), a, d.do); err != nil {
+			t.Fatal(err)
+		}
+		g.Journal.Close()
+		a.Traceparent = otherParent
+		if again, err := guarded(t, o, dir).Run(t.Context(), a, d.do); err != nil || !again.Repeated {
+			t.Errorf("%s: again, for another caller: got %+v, %v", name, again, err)
+		}
+		wantLedger(t, o, "intent", "result ok")
+		for _, e := range o.events {
+			if got := e.Traceparent().String(); got != tc.parent {
+				t.Errorf("%s: got traceparent %q, want %q", name, got, tc.parent)
+			}
+			if e.TraceID != tc.trace && (tc.trace != "" || !strings.HasPrefix(string(e.TraceID), "trc_")) {
+				t.Errorf("%s: got trace %q, want %q", name, e.TraceID, tc.trace)
+			}
+		}
+	}
+}
+
+// An interrupted action ends in the trace of its first call.
+func TestGuardTraceparentAfterARestart(t *testing.T) {
+	o, dir := newOffice(t), t.TempDir()
+	o.decision = "allow_with_obligation"
+	a := refundAction("k")
+	a.Traceparent = someParent
+	g := guarded(t, o, dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	g.OnAsk = func(client.Approval) { cancel() }
+	var required *ApprovalRequiredError
+	if _, err := g.Run(ctx, a, (&deed{}).do); !errors.As(err, &required) {
+		t.Fatalf("got %v", err)
+	}
+	g.Journal.Close()
+	o.set(func() { o.votes = []string{"approved"} })
+	a.Traceparent = otherParent
+	if _, err := guarded(t, o, dir).Run(t.Context(), a, (&deed{}).do); err != nil {
+		t.Fatal(err)
+	}
+	wantLedger(t, o, "intent", "result ok")
+	for _, e := range o.events {
+		if e.Traceparent().String() != someParent || e.TraceID != someTrace {
+			t.Errorf("got %s", e.Canonical)
+		}
+	}
+}
+
+// The header of a request is the action's, and the tool gets it.
+func TestTransportTraceparent(t *testing.T) {
+	o := newOffice(t)
+	var got http.Header
+	tool := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header }))
+	defer tool.Close()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", tool.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Traceparent", someParent)
+	r.Header.Set("Tracestate", "congo=t61rcWkgMzE")
+	answer, err := (&Transport{Guard: guarded(t, o, t.TempDir())}).RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if e := o.events[0]; e.TraceID != someTrace || e.Traceparent().String() != someParent {
+		t.Errorf("got %s", e.Canonical)
+	}
+	if got.Get("Traceparent") != someParent || got.Get("Tracestate") != "congo=t61rcWkgMzE" {
+		t.Errorf("the tool got %v", got)
+	}
+}
+
+// Both events of an action have its subject. Its key is for no other subject, also after a restart.
+func TestGuardOnBehalfOf(t *testing.T) {
+	of := func(subject string) *event.OnBehalfOf {
+		return &event.OnBehalfOf{Issuer: "https://login.example", Subject: subject, Actors: []event.Actor{{Subject: "planner"}}}
+	}
+	o, dir, d := newOffice(t), t.TempDir(), &deed{}
+	a := refundAction("k")
+	a.OnBehalfOf = of("u1")
+	g := guarded(t, o, dir)
+	if _, err := g.Run(t.Context(), a, d.do); err != nil {
+		t.Fatal(err)
+	}
+	g.Journal.Close()
+	g = guarded(t, o, dir)
+	for _, other := range []*event.OnBehalfOf{of("u2"), nil} {
+		a.OnBehalfOf = other
+		if _, err := g.Run(t.Context(), a, d.do); !errors.Is(err, ErrKeyReused) {
+			t.Errorf("for %v: got %v", other, err)
+		}
+	}
+	a.OnBehalfOf = of("u1")
+	if again, err := g.Run(t.Context(), a, d.do); err != nil || !again.Repeated {
+		t.Errorf("again: got %+v, %v", again, err)
+	}
+	a.OnBehalfOf = of("")
+	if _, err := g.Run(t.Context(), a, d.do); err == nil || !strings.Contains(err.Error(), "on_behalf_of.subject") {
+		t.Errorf("without a subject: got %v", err)
+	}
+	wantLedger(t, o, "intent", "result ok")
+	for _, e := range o.events {
+		if got, err := e.OnBehalfOf(); err != nil || !reflect.DeepEqual(got, of("u1")) {
+			t.Errorf("got %+v, %v", got, err)
+		}
 	}
 }

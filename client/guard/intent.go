@@ -3,7 +3,6 @@ package guard
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -89,6 +88,12 @@ func (g *Guard) signIntent(r *preparedAction, a *action, unasked bool) error {
 	if unasked {
 		extra["unasked"] = true
 	}
+	if r.Traceparent != "" {
+		extra["traceparent"] = r.Traceparent
+	}
+	if r.OnBehalfOf != nil {
+		extra["on_behalf_of"] = r.OnBehalfOf
+	}
 	a.Intent, err = g.signDerivedEvent(a.Key, use, client.Event{
 		ActionKind: "tool_call", TraceID: r.Trace, ActorPrincipal: r.Principal, Decision: id.Allow,
 		Tool: r.Tool, Payload: payload, Extra: extra,
@@ -130,36 +135,12 @@ func (g *Guard) intentAction(intent []byte) (grant.Action, error) {
 }
 
 // ErrOtherCall is returned by CheckCall.
-var ErrOtherCall = errors.New("the payload is of a call with other arguments")
+var ErrOtherCall = grant.ErrOtherCall
 
 // CheckCall is for tools that check grants. It returns nil if payload, for which the grant was
 // given, is the payload of a call with these arguments. arguments must encode as a JSON object.
 // Errors wrap ErrOtherCall. The grant's action contains the whole payload, see grant.NewAction.
 func CheckCall(payload []byte, arguments any) error {
-	text, err := jcs.MarshalExact(arguments)
-	if err != nil {
-		return fmt.Errorf("check call: arguments: %w", err)
-	}
-	given, wanted := map[string]jsontext.Value{}, map[string]jsontext.Value{}
-	canonical, err := jcs.Canonicalize(payload, jcs.MaxDepth)
-	if err != nil {
-		return fmt.Errorf("check call: %w: %w", ErrOtherCall, err)
-	}
-	if json.Unmarshal(jcs.UntagPayload(canonical), &given) != nil || json.Unmarshal(text, &wanted) != nil {
-		return fmt.Errorf("check call: no JSON object: %w", ErrOtherCall)
-	}
-	digest, digested := given["input_digest"]
-	for _, own := range ownMembers {
-		delete(given, own)
-	}
-	sum := sha256.Sum256(text)
-	if digested && string(digest) != `"`+hex.EncodeToString(sum[:])+`"` || !digested && len(given) != len(wanted) {
-		return fmt.Errorf("check call: %w", ErrOtherCall)
-	}
-	for name, value := range given {
-		if string(value) != string(wanted[name]) {
-			return fmt.Errorf("check call: %w", ErrOtherCall)
-		}
-	}
-	return nil
+	_, err := grant.CheckCall(payload, arguments)
+	return err
 }

@@ -61,10 +61,16 @@ func (g *Guard) signResult(a *action, use, status string) ([]byte, error) {
 	if nonce := grantNonce(a.Permit.Grant); nonce != "" {
 		payload["grant_nonce"] = nonce
 	}
+	// With parent_event_id the service does not evaluate the policy again.
+	extra := map[string]any{"parent_event_id": a.Permit.EventID}
+	if a.Traceparent != "" {
+		extra["traceparent"] = a.Traceparent
+	}
+	if a.OnBehalfOf != nil {
+		extra["on_behalf_of"] = a.OnBehalfOf
+	}
 	return g.signDerivedEvent(a.Key, use, client.Event{
-		ActionKind: "tool_call", TraceID: a.Trace, Tool: a.Tool, Payload: payload,
-		// With parent_event_id the service does not evaluate the policy again.
-		Extra: map[string]any{"parent_event_id": a.Permit.EventID},
+		ActionKind: "tool_call", TraceID: a.Trace, Tool: a.Tool, Payload: payload, Extra: extra,
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/agentledger/agentledger/id"
 )
@@ -21,6 +22,13 @@ const GrantHeader = "Agentledger-Grant"
 
 // CallHeader is the header in which a tool receives Permit.Approved with the grant, in base64.
 const CallHeader = "Agentledger-Call"
+
+// ReceiptHeader is the header of an answer in which a tool states what it did: the base64 of a signed
+// note. The result event has it as the member receipt. See grant.Receipt.
+const ReceiptHeader = "Agentledger-Receipt"
+
+// maxReceipt is the maximum size of ReceiptHeader. A longer one is left out.
+const maxReceipt = 4096
 
 // MaxRequestBody is the maximum size in bytes of a body that a Transport sends. A Transport reads
 // the whole body into memory, because the decision covers all of it.
@@ -40,7 +48,8 @@ type Transport struct {
 
 // DescribeRequest returns the action of a request. The tool is http.<method>, and the payload
 // contains method, host, path, query and the SHA-256 of the body. The key is the Idempotency-Key
-// with method and address. A request without that header is a new action each time.
+// with method and address. A request without that header is a new action each time. The header
+// traceparent is the action's, so wrap a Transport in one that sets it, and not the other way round.
 func DescribeRequest(r *http.Request, body []byte) (Action, error) {
 	sum := sha256.Sum256(body)
 	a := Action{
@@ -49,6 +58,7 @@ func DescribeRequest(r *http.Request, body []byte) (Action, error) {
 			"method": r.Method, "host": r.URL.Host, "path": r.URL.EscapedPath(), "query": r.URL.RawQuery,
 			"body_sha256": hex.EncodeToString(sum[:]),
 		},
+		Traceparent: r.Header.Get("Traceparent"),
 	}
 	if key := r.Header.Get("Idempotency-Key"); key != "" {
 		a.Key = r.Method + " " + r.URL.Scheme + "://" + r.URL.Host + r.URL.EscapedPath() + " " + key
@@ -78,7 +88,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		return map[string]any{"status_code": answer.StatusCode}, nil
+		return describeAnswer(answer), nil
 	})
 	if err != nil {
 		if answer != nil {
@@ -90,6 +100,18 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("%w: %s", ErrRepeated, o.Result)
 	}
 	return answer, nil
+}
+
+// describeAnswer returns the result of a request. The guard does not check the receipt: whoever knows the
+// tool's key can.
+func describeAnswer(answer *http.Response) any {
+	output := map[string]any{"status_code": answer.StatusCode}
+	header := answer.Header.Get(ReceiptHeader)
+	note, err := base64.StdEncoding.DecodeString(header)
+	if header == "" || len(header) > maxReceipt || err != nil || !utf8.Valid(note) {
+		return output
+	}
+	return Disclosed{Output: output, Members: map[string]any{"receipt": string(note)}}
 }
 
 // sendRequest sends a copy of the request, because a RoundTripper must not change the

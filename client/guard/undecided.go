@@ -117,6 +117,18 @@ func (g *Guard) recoverOne(ctx context.Context, hash id.Hash) (settled bool, err
 	return true, g.stateResult(a, true) // an undecided action has a slot of the queue
 }
 
+// reopenUndecided lets an undecided action go on with its intent, unless it can have begun. It does not store that: the
+// intent is sent again, and its answer gives the next state.
+func (g *Guard) reopenUndecided(ctx context.Context, a *action, idempotent bool) error {
+	if a.Failure == "" && !idempotent {
+		if fate, err := g.askAboutIntent(ctx, a); err != nil || fate == permitted {
+			return err
+		}
+	}
+	a.Stage, a.Undecided, a.Failure, a.BeganAt = stageDeciding, false, "", 0
+	return nil
+}
+
 // intentFate is what the ledger has decided on an intent.
 type intentFate int
 

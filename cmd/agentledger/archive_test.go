@@ -241,8 +241,13 @@ func TestArchiveDamaged(t *testing.T) {
 	}
 	sendOne(t, blue) // too few for an object
 	p.terminate()
-	p = startProcess(t, data, serve...)
+	p = startProcess(t, data, append(slices.Clone(serve), "--metrics-listen", "127.0.0.1:0")...)
 	awaitObjects(t, kept, 1)
+	for end := time.Now().Add(time.Minute); !strings.Contains(p.read("/metrics"), "\nagentledger_archive_bundles_moved_total 1\n"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) { // the store still has the texts
+			t.Fatal("the bundle was not moved")
+		}
+	}
 	p.terminate()
 	objects := objectsIn(t, kept)
 	name := slices.Collect(maps.Keys(objects))[0]

@@ -162,6 +162,11 @@ func fixed(method, path, body string) request {
 	return func(*awayWorld) (string, string, string) { return method, path, body }
 }
 
+// access returns an access evaluation that needs an approval, with further members.
+func (w *awayWorld) access(members string) string {
+	return fmt.Sprintf(`{"subject":{"type":"agent","id":%q},"action":{"name":"acme.ask"},"resource":{"type":"order","id":"1"}%s}`, w.red.Agent.AgentID, members)
+}
+
 // awayRequests contains a valid request to each route, or several if the route does several things.
 func awayRequests() map[string]request {
 	const console, platform = "/v1/console", "/v1/id/platform/organizations/"
@@ -189,6 +194,21 @@ func awayRequests() map[string]request {
 		},
 		"evaluate and ask": func(w *awayWorld) (string, string, string) {
 			return "POST", "/v1/ingest/policy/evaluate", w.question("acme.ask") + `,"request_approval":true}`
+		},
+		"access evaluation": func(w *awayWorld) (string, string, string) {
+			return "POST", "/access/v1/evaluation", fmt.Sprintf(
+				`{"subject":{"type":"agent","id":%q},"action":{"name":"acme.read"},"resource":{"type":"order","id":"1"}}`, w.red.Agent.AgentID)
+		},
+		"access with an approval": func(w *awayWorld) (string, string, string) {
+			return "POST", "/access/v1/evaluation", w.access(`,"context":{"approval":{"id":"` + approval(w) + `"},"approval_proof_b64":"` + strings.Repeat("A", 86) + `=="}`)
+		},
+		"access request": func(w *awayWorld) (string, string, string) {
+			denied := w.must(http.StatusOK, "POST", "/access/v1/evaluation", w.access(""))["context"].(map[string]any)["access_request"].(map[string]any)
+			return "POST", "/access/v1/requests", w.access(fmt.Sprintf(`,"denial":{"binding_token":%q,"expires_at":%q}`, denied["binding_token"], denied["expires_at"]))
+		},
+		"access task": func(w *awayWorld) (string, string, string) { return "GET", "/access/v1/requests/" + approval(w), "" },
+		"cancel access task": func(w *awayWorld) (string, string, string) {
+			return "POST", "/access/v1/requests/" + approval(w) + "/cancel", ""
 		},
 		"ask": func(w *awayWorld) (string, string, string) {
 			return "POST", "/v1/ingest/approvals", w.question("acme.ask") + "}"

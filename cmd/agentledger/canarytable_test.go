@@ -32,9 +32,9 @@ func canaryGets() map[string][]canaryRequest {
 		"getConsistencyProof":       paths(public + "/transparency/consistency?from=1"),
 		"getLogKeys":                paths(public + "/transparency/keys"),
 		"getLogPolicy":              paths(public + "/transparency/policy"),
-		"getBundle": paths(public+"/verify/{event}", public+"/verify/{event}?verify=1", public+"/verify/{event}?format=tlog-proof",
+		"getBundle": paths(public+"/verify/{event}", public+"/verify/{event}?verify=1", public+"/verify/{event}?format=tlog-proof", public+"/verify/{event}?format=cose",
 			public+"/verify/{step}?verify=1", "text/html "+public+"/verify/{event}", "text/html "+public+"/verify/{step}"),
-		"getPublishedPolicy": paths(public + "/policies/{policy}"), "getLogPage": paths("/log/{slug}"),
+		"getPublishedPolicy": paths(public + "/policies/{policy}"), "getLogPage": paths("/log/{slug}"), "getLogBadge": paths("/log/{slug}/badge"),
 		"getAgentPage": paths("/log/{slug}/agent/{agent}"), "getAgentDid": paths("/v1/public/agents/{agent}/did"),
 		"getAgentDidWeb":   paths("/v1/public/agents/{agent}/did.json"),
 		"getDid":           paths("/v1/public/did/{did}"),
@@ -42,8 +42,8 @@ func canaryGets() map[string][]canaryRequest {
 		"getEntryBundle":   paths(log+"/tile/entries/000", log+"/tile/entries/000.p/5"),
 		"getTile":          paths(log+"/tile/0/000", log+"/tile/0/000.p/5"),
 
-		"getAskedApproval": paths("/v1/ingest/approvals/{approval}"),
-		"getRun":           paths("/v1/ingest/workflows/runs/{run}"), "getRunByShortPath": paths("/workflows/runs/{run}"),
+		"getAskedApproval": paths("/v1/ingest/approvals/{approval}"), "getAccessTask": paths("/access/v1/requests/{approval}"),
+		"getRun": paths("/v1/ingest/workflows/runs/{run}"), "getRunByShortPath": paths("/workflows/runs/{run}"),
 
 		"listIngestKeys": paths(console + "/ingest-keys"), "getIngestKey": paths(console + "/ingest-keys/{key}"),
 		"listAgents": paths(console + "/agents"), "getAgent": paths(console + "/agents/{agent}"), "listAgentKeys": paths(console + "/agents/{agent}/keys"),
@@ -51,18 +51,19 @@ func canaryGets() map[string][]canaryRequest {
 		"listPolicyVersions": paths(console + "/policies/refunds/versions"),
 		"listApprovals":      paths(console+"/approvals", console+"/approvals?status=pending", console+"/approvals?may_vote=true"), "getApproval": paths(console + "/approvals/{approval}"),
 		"listVoterKeys":       paths(console + "/voter-keys"),
+		"listDeputies":        paths(console + "/deputies"),
 		"listEventsInConsole": paths(streamed(console+"/events", "q=canary")...), "getEventInConsole": paths(console+"/events/{event}", console+"/events/{step}"),
 		"listActsInConsole": paths(streamed(console+"/acts", "q=canary")...), "getActInConsole": paths(console+"/acts/{event}", console+"/acts/{step}"),
 		"listErasures": paths(console + "/erasures"), "getErasure": paths(console + "/erasures/{erasure}"),
 		"listTraces": paths(streamed(console+"/traces", "q=canary")...), "getTrace": paths(console + "/traces/{trace}"),
-		"countEvents":       paths(console + "/stats?by=agent,tool,decision,rule,hour"),
+		"countActs":         paths(console + "/stats?by=outcome,agent,tool,decision,rule,approver,hour,day"),
 		"downloadEvidence":  paths(console+"/evidence.zip", console+"/evidence.zip?envelopes=1"),
 		"listAudit":         paths(streamed(console+"/audit", "kind=ledger_approval")...),
 		"listRunsInConsole": paths(console + "/runs"), "getRunInConsole": paths(console+"/runs/{run}", console+"/runs/{ended}"),
 		"listWebhooks": paths(console + "/webhooks"), "getWebhookEndpoint": paths(console + "/webhooks/{webhook}"),
 		"listWebhookDeliveries": paths(console + "/webhooks/{webhook}/deliveries"),
-		"listTokens":            paths(console + "/tokens"), "getPlanUsage": paths(console + "/organization/plan-usage"),
-		"getStreamExport": paths(console + "/stream-export"), "getWitnesses": paths(console + "/witnesses"), "getOrganization": paths(console + "/organization"),
+		"listTokens":            paths(console + "/tokens"), "getPlanUsage": paths(console + "/organization/plan-usage"), "listShares": paths(console + "/shares"),
+		"getStreamExport": paths(console + "/stream-export"), "getWitnesses": paths(console + "/witnesses"), "getColumns": paths(console + "/columns"), "getViews": paths(console + "/views"), "getOrganization": paths(console + "/organization"),
 		"listMembers": paths("/v1/id/orgs/{organization}/members"), "listInvitations": paths("/v1/id/orgs/{organization}/invitations"),
 	}
 }
@@ -92,9 +93,16 @@ func canaryPosts(w *canaryWorld, o *canaryOrg) map[string]func() []canaryRequest
 			return []canaryRequest{{ingest + "/events", o.event}, {ingest + "/events", w.sign(o, e)},
 				{ingest + "/events", strings.Replace(o.event, string(inPayload), "another", 1)}}
 		},
-		"postBatch":       one(ingest+"/events/batch", o.event+"\n"+o.event+"\n"),
-		"evaluatePolicy":  one(ingest+"/policy/evaluate", strings.TrimSuffix(o.question("trc-asked"), "}")+`,"request_approval":true}`),
-		"askForApproval":  one(ingest+"/approvals", o.question("trc-asked")),
+		"postBatch":        one(ingest+"/events/batch", o.event+"\n"+o.event+"\n"),
+		"evaluatePolicy":   one(ingest+"/policy/evaluate", strings.TrimSuffix(o.question("trc-asked"), "}")+`,"request_approval":true}`),
+		"evaluateAccess":   one("/access/v1/evaluation", o.access(`"resource":{"type":"t","id":"1"}`)),
+		"evaluateAccesses": one("/access/v1/evaluations", o.access(`"evaluations":[{"resource":{"type":"t","id":"1"}},{}]`)),
+		"askForApproval":   one(ingest+"/approvals", o.question("trc-asked")),
+		"requestAccess":    func() []canaryRequest { return []canaryRequest{{"/access/v1/requests", w.accessRequest(o)}} },
+		"cancelAccessTask": func() []canaryRequest {
+			name, _ := w.ask(o, fmt.Sprint("trc-", w.calls))
+			return []canaryRequest{{"/access/v1/requests/" + name + "/cancel", ""}}
+		},
 		"consumeApproval": func() []canaryRequest { return []canaryRequest{o.consumed} },
 		"cancelApproval":  asked(ingest+"/approvals/cancel", ""),
 		"startRun":        one(ingest+"/workflows/runs", `{"workflow":{"name":"n"},"external_run_id":"x"}`),
@@ -109,7 +117,8 @@ func canaryPosts(w *canaryWorld, o *canaryOrg) map[string]func() []canaryRequest
 			}
 			return all
 		},
-		"checkPolicy": one(console+"/policies/check", `{"name":"n","rules":[]}`),
+		"compareCoverage": one(console+"/coverage", `{"format":"csv","file":"tool\nacme.refund\n","from":"2020-01-01T00:00:00Z","to":"2100-01-01T00:00:00Z","tool":"**"}`),
+		"checkPolicy":     one(console+"/policies/check", `{"name":"n","rules":[]}`),
 		"createPolicy": func() []canaryRequest {
 			return []canaryRequest{{console + "/policies", fmt.Sprintf(`{"policy_id":"p-%d","name":"n","rules":[]}`, w.calls)}}
 		},
@@ -216,7 +225,7 @@ func canaryRows() map[string]map[canary]readers {
 		"listActsInConsole":     {inTrace: members, inDecision: members},
 		"listTraces":            {inTrace: members},
 		"getTrace":              {inTrace: members, inDecision: members},
-		"countEvents":           {inDecision: members},
+		"countActs":             {inDecision: members},
 		"downloadEvidence":      {inPayload: payloads, inStep: payloads, inApproval: payloads, inTrace: payloads, inDecision: payloads, inRule: payloads, inVoterKey: payloads},
 		"listApprovals":         {inApproval: approvals},
 		"getApproval":           {inApproval: approvals},
@@ -248,21 +257,22 @@ func publicRows() map[string]map[string][]canary {
 }
 
 // showsNothing are the operations whose responses contain none of the texts.
-const showsNothing = `
-findAccounts finishOpenID getAgent getAskedApproval getAsset getCheckPage getClientPackage getClientPackages getClientsPage getDocument getErasure getEventAddress getHealth getHomePage
-getIngestKey getLivez getLogPage getLogsPage getAgentPage getOfflineCheckPage getVerifierFile getVerifierModule
+const showsNothing = `compareCoverage 
+findAccounts getAccessConfiguration getAccessTask requestAccess cancelAccessTask finishOpenID getAgent getAskedApproval getAsset getCheckPage getColumns putColumns getViews putView deleteView getClientPackage getClientPackages getClientsPage getDocument getErasure getEventAddress getHealth getHomePage
+getIngestKey getLivez getLogBadge getLogPage getLogsPage getAgentPage getOfflineCheckPage getVerifierFile getVerifierModule
+getApiAreaPage getApiPage getHelpPage getRunbooksPage
 getOrganization getPlanUsage getReadyz getRun getRunByShortPath getRunInConsole getWitnesses listAgentKeys listAgents
 listErasures listIngestKeys listInvitations listLoginEvents listMembers listOrganizations
-getOrganizationOfService listPolicies listProviders listRunsInConsole listSessions listTokens listWebhookDeliveries me previewInvitation
+getOrganizationOfService listPolicies listProviders listRunsInConsole listSessions listShares listTokens listWebhookDeliveries me previewInvitation
 showClock showOrganizationStatus showStatus startOpenID acceptClock acceptInvitation activatePolicy addPasskey askForApproval askWitnesses
 askWitnessesOf beginFirstPasskey beginPasskey beginVoterKey cancelApproval changeEmail changePassword checkPolicy
 completeRun completeRunByShortPath confirmEmail consumeApproval correctClock createAgent createIngestKey
-createOrganization createPolicy listPolicyVersions createToken createWebhookEndpoint deactivatePolicy eraseEvent eraseMany evaluatePolicy
+createOrganization createPolicy listPolicyVersions createShare createToken createWebhookEndpoint deactivatePolicy eraseEvent eraseMany evaluateAccess evaluateAccesses evaluatePolicy
 finishPasskey forgotPassword foundOrganization invite login logout makeRecoveryCodes makeSnapshot removeSnapshot postBatch postEvent recordSteps
-recordStepsByShortPath registerAgentKey registerVoterKey reindexOrganization replayWebhook resendInvitation resetPassword
+pressSlackButton recordStepsByShortPath registerAgentKey registerVoterKey reindexOrganization replayWebhook resendInvitation resetPassword revokeShare
 retireAgentKey retireLogKey retireVoterKey revokeAgentKey rotateCallbackKey rotateLogKey setPassword setup startRun startRunByShortPath stepUp
 switchOrganization testWebhookEndpoint useRecoveryCode putStreamExport putWitnesses changeAgent
-changeIngestKey changeMember changeOrganization changePolicy operateOrganization patchAccount deletePolicyDraft
+changeIngestKey changeMember nameDeputy endDeputy listDeputies changeOrganization changePolicy operateOrganization patchAccount deletePolicyDraft
 deleteStreamExport deleteToken deleteWebhookEndpoint deleteWitnesses endOtherSessions endSession removeMember
 removePasskey removeSecondFactors revokeIngestKey revokeInvitation
 `
@@ -270,14 +280,15 @@ removePasskey removeSecondFactors revokeIngestKey revokeInvitation
 // isUnanswered are the operations that return an error to every caller here.
 const isUnanswered = `
 acceptClock acceptInvitation activatePolicy addPasskey askWitnessesOf beginFirstPasskey beginVoterKey changeEmail changeMember
-changePassword confirmEmail correctClock createIngestKey createOrganization createToken
+changePassword confirmEmail correctClock createIngestKey createOrganization createShare createToken
 deactivatePolicy deletePolicyDraft deleteToken deleteWebhookEndpoint endSession findAccounts finishOpenID
 finishPasskey forgotPassword foundOrganization getAsset getClientPackage headClientPackage getOrganizationOfService getDirectory getDirectoryEvents getEntryBundleOfSuccessor
 getEventAddress getVerifierFile getVerifierModule headAsset headEventAddress headVerifierFile headVerifierModule
 getLogCheckpointOfSuccessor getLogKeyStatement headLogKeyStatement getLogKeyStatementByID getLogKeyStatementByIDOfSuccessor headLogKeyStatementByID headLogKeyStatementByIDOfSuccessor getLogList getLogsPage headLogsPage getSuccessor getSuccessorOfSuccessor getTileOfSuccessor headDirectory
 headDirectoryEvents headEntryBundleOfSuccessor headLogCheckpointOfSuccessor headLogList headSuccessor
-headSuccessorOfSuccessor headTileOfSuccessor invite login operateOrganization previewInvitation putWitnesses
-registerAgentKey registerVoterKey reindexOrganization removeMember removePasskey removeSecondFactors removeSnapshot resendInvitation resetPassword
+headSuccessorOfSuccessor headTileOfSuccessor invite login nameDeputy endDeputy operateOrganization previewInvitation putColumns putView deleteView putWitnesses
+registerAgentKey registerVoterKey reindexOrganization removeMember removePasskey removeSecondFactors removeSnapshot resendInvitation resetPassword revokeShare
 retireAgentKey retireLogKey revokeAgentKey revokeIngestKey revokeInvitation rotateLogKey setPassword setup showOrganizationStatus startOpenID
+getApiAreaPage headApiAreaPage pressSlackButton
 stepUp switchOrganization useRecoveryCode
 `

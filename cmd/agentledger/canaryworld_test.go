@@ -282,6 +282,20 @@ func (o *canaryOrg) question(trace string) string {
 		o.OrganizationID, o.Agent.AgentID, trace, inApproval)
 }
 
+// access returns an access evaluation with further members.
+func (o *canaryOrg) access(members string) string {
+	return fmt.Sprintf(`{"subject":{"type":"agent","id":%q},"action":{"name":"acme.refund","properties":{"amount":8,"text":%q}},%s}`,
+		o.Agent.AgentID, inApproval, members)
+}
+
+// accessRequest returns the request that follows a denied access evaluation.
+func (w *canaryWorld) accessRequest(o *canaryOrg) string {
+	w.Helper()
+	resource := fmt.Sprintf(`"resource":{"type":"t","id":"%d"}`, w.calls)
+	denied := w.must("POST", "/access/v1/evaluation", o.access(resource), o.ingest())["context"].(map[string]any)["access_request"].(map[string]any)
+	return o.access(fmt.Sprintf(`%s,"denial":{"binding_token":%q,"expires_at":%q}`, resource, denied["binding_token"], denied["expires_at"]))
+}
+
 // sign returns the envelope of an event.
 func (w *canaryWorld) sign(o *canaryOrg, e client.Event) string {
 	who, err := newWorker("http://log.test", o.foundedOrganization, client.Retry{Attempts: 1})

@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -38,12 +39,15 @@ import (
 func erasedTexts() map[string][]string {
 	lists := map[string]string{
 		"": `postEvent.actor_principal postEvent.payload postEvent.actor_type postEvent.* postEvent#Idempotency-Key
+			postEvent.on_behalf_of.issuer postEvent.on_behalf_of.subject postEvent#Agentledger-Subject-Token
 			askForApproval.actor_principal askForApproval.payload askForApproval.*
+			requestAccess.subject.properties requestAccess.action.properties requestAccess.resource.type requestAccess.resource.id
+			requestAccess.resource.properties requestAccess.context requestAccess.denial.binding_token requestAccess.denial.reason requestAccess#Idempotency-Key requestAccess#X-Request-ID cancelAccessTask#X-Request-ID
 			evaluatePolicy.actor_principal evaluatePolicy.payload evaluatePolicy.* evaluatePolicy.actor_type evaluatePolicy.action_kind
 			recordSteps.payload`,
 		"records": `postEvent.event_id postEvent.agent_id postEvent.key_id postEvent.action_kind postEvent.tool_name postEvent.trace_id
 			recordSteps.kind recordSteps.tool_name startRun.agent_id startRun.trace_id`,
-		"approvals": `askForApproval.agent_id askForApproval.tool_name askForApproval.trace_id`,
+		"approvals": `askForApproval.agent_id askForApproval.tool_name askForApproval.trace_id requestAccess.subject.id requestAccess.action.name`,
 		"callbacks": `askForApproval.callback_url`,
 		"service_events": `voteOnApproval.comment voteOnApproval.reason_code voteOnApproval.assertion.authenticator_data
 			voteOnApproval.assertion.client_data_json voteOnApproval.assertion.credential_id voteOnApproval.assertion.signature
@@ -60,9 +64,10 @@ func erasedTexts() map[string][]string {
 
 // writtenByMembers reports whether an operation accepts text only from members of the organization, users and
 // operators: settings, policies, names and accounts. They can be changed or deleted there, and no erasure covers them.
+// Nothing of the headers that Slack signs its requests with is stored, and nothing of access evaluations.
 func writtenByMembers(o documented) bool {
 	remark := o.ID == "voteOnApproval" || o.ID == "revokeApproval"
-	return !remark && (strings.HasPrefix(o.path, "/v1/console/") || strings.HasPrefix(o.path, "/v1/id/"))
+	return strings.HasPrefix(o.path, "/access/v1/evaluation") || o.ID == "pressSlackButton" || !remark && (strings.HasPrefix(o.path, "/v1/console/") || strings.HasPrefix(o.path, "/v1/id/"))
 }
 
 // Every text that an agent can send is erased by event, agent, trace and principal, or the erasure's response states
@@ -237,10 +242,12 @@ func (w *plantedWorld) erase(by string) {
 		for _, name := range w.events {
 			w.begin("/v1/console/events/"+name+"/erase", map[string]any{"reason": "test_data"}, owner)
 		}
-		for _, name := range w.approvals {
-			for _, e := range w.list("/v1/console/events?limit=1000&q="+name, "events", owner)[:1] {
-				w.begin("/v1/console/events/"+e["event_id"].(string)+"/erase", map[string]any{"reason": "test_data"}, owner)
-			}
+	}
+	asked := map[string][]string{"event_id": w.approvals, "trace_id": w.requests, "principal": w.requests}[by] // access requests have no trace and no principal
+	w.requests = nil
+	for _, name := range asked {
+		for _, e := range w.list("/v1/console/events?limit=1000&q="+name, "events", owner)[:1] {
+			w.begin("/v1/console/events/"+e["event_id"].(string)+"/erase", map[string]any{"reason": "test_data"}, owner)
 		}
 	}
 	for more := true; more; {
@@ -353,6 +360,8 @@ func (s *searcher) search(place string, content []byte) {
 // search searches all responses and pages, the records and events of the store, and the log.
 func (w *plantedWorld) search() *searcher {
 	w.Helper()
+	made := w.call("POST", "/v1/console/shares", map[string]any{"note": "auditor", "expires_at": w.service.clock.Now().Add(time.Hour)}, w.owner())
+	_, w.shared, _ = strings.Cut(made["url"].(string), "/share/")
 	found := w.newSearcher()
 	requested := map[string]bool{}
 	for _, handler := range []http.Handler{w.public, w.private} {
@@ -418,7 +427,7 @@ func (w *plantedWorld) searchAnswers(pattern string, found *searcher) {
 		if !strings.HasPrefix(pattern, "/v1/") {
 			continue
 		}
-		for _, query := range []string{"?limit=1000", "?format=csv", "?format=ndjson", "?envelopes=1", "?verify=1", "?by=agent,tool,rule", "?format=tlog-proof"} {
+		for _, query := range []string{"?limit=1000", "?format=csv", "?format=ndjson", "?envelopes=1", "?verify=1", "?by=agent,tool,rule", "?format=tlog-proof", "?format=cose"} {
 			w.searchAnswer(path+query, pattern, owner, found)
 		}
 	}
@@ -435,10 +444,10 @@ func (w *plantedWorld) searchAnswer(path, pattern string, header http.Header, fo
 func (w *plantedWorld) values() map[string][]string {
 	none := []string{"none"}
 	return map[string][]string{
-		"approval": w.approvals, "run": w.runs, "slug": {"red"}, "event": append(slices.Clone(w.events), "0", "1"), "organization": {w.org.OrganizationID.String()},
+		"approval": w.approvals, "run": w.runs, "slug": {"red"}, "event": append(slices.Clone(w.events), "0", "1"), "act": w.events, "organization": {w.org.OrganizationID.String()},
 		"agent": w.agents, "trace": w.traces, "erasure": w.erasures, "policy": {"p"}, "key": {w.org.IngestKey.KeyID, string(w.org.Agent.KeyID)},
 		"webhook": w.webhooks, "digest": none, "did": none, "number": {"2"}, "provider": none, "tree": none, "membership": {w.org.MembershipID},
-		"account": {w.org.Account}, "file": none,
+		"account": {w.org.Account}, "file": none, "secret": {w.shared}, "area": {"console"},
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 
 // plantedWorld is an organization in which each member of each call of agents has its own text.
 type plantedWorld struct {
+	shared string // secret of a link to all acts
 	*canaryWorld
 	org  *canaryOrg
 	logs *lockedBuffer
@@ -30,6 +31,7 @@ type plantedWorld struct {
 	texts      map[string][]canary // by operation and member: "postEvent.actor_principal"
 	events     []string            // IDs
 	approvals  []string
+	requests   []string // approvals of access requests
 	runs       []string
 	traces     []string
 	principals []string
@@ -124,7 +126,10 @@ func (w *plantedWorld) signed(operation string) string {
 		"agent_id": w.known(in("agent_id"), string(w.org.Agent.AgentID)), "key_id": w.known(in("key_id"), string(w.org.Agent.KeyID)),
 		"actor_type":      w.plant(in("actor_type")),
 		"actor_principal": w.plantPrincipal(in("actor_principal")), "action_kind": w.plant(in("action_kind")),
-		"tool_name": "any." + w.plant(in("tool_name")), "payload": w.plantPayload(in("payload")), "salt": w.plant(in("*")), w.plant(in("*")): w.plant(in("*")),
+		"tool_name": "any." + w.plant(in("tool_name")), "payload": w.plantPayload(in("payload")), "salt": w.plant(in("*")),
+		"on_behalf_of": map[string]any{"issuer": "https://" + w.plant(in("on_behalf_of.issuer")), "subject": w.plant(in("on_behalf_of.subject")),
+			"actors": []any{map[string]any{"subject": w.plant(in("on_behalf_of.subject"))}}},
+		w.plant(in("*")): w.plant(in("*")),
 	}))
 }
 
@@ -155,6 +160,7 @@ func (w *plantedWorld) sign(members map[string]any) []byte {
 func (w *plantedWorld) plantEvents() {
 	header := w.org.ingest()
 	header.Set("Idempotency-Key", w.plant("postEvent#Idempotency-Key"))
+	header.Set("Agentledger-Subject-Token", w.plant("postEvent#Agentledger-Subject-Token"))
 	w.must("POST", "/v1/ingest/events", w.signed("postEvent"), header)
 	header = w.org.ingest()
 	header.Set("Content-Type", "application/x-ndjson")
@@ -211,8 +217,31 @@ func (w *plantedWorld) plantApprovals() {
 	vote(revoked, digest, "approve")
 	w.call("POST", "/v1/console/approvals/"+revoked+"/revoke", map[string]any{"reason": w.plant("revokeApproval.reason"),
 		"reason_code": w.plant("revokeApproval.reason_code")}, w.owner())
+	w.plantAccessRequest()
 	cancelled, _ := ask("askForApproval")
 	w.must("POST", "/v1/ingest/approvals/"+cancelled+"/cancel", "", w.org.ingest())
+}
+
+// plantAccessRequest requests access with texts in all members.
+func (w *plantedWorld) plantAccessRequest() {
+	in := func(member string) string { return "requestAccess." + member }
+	request := map[string]any{
+		"subject": map[string]any{"type": "agent", "id": w.known(in("subject.id"), string(w.org.Agent.AgentID)), "properties": w.plantPayload(in("subject.properties"))},
+		"action":  map[string]any{"name": "ask." + w.plant(in("action.name")), "properties": w.plantPayload(in("action.properties"))},
+		"resource": map[string]any{"type": w.plant(in("resource.type")), "id": w.plant(in("resource.id")),
+			"properties": w.plantPayload(in("resource.properties"))},
+		"context": w.plantPayload(in("context")),
+	}
+	denied := w.call("POST", "/access/v1/evaluation", request, w.org.ingest())["context"].(map[string]any)["access_request"].(map[string]any)
+	request["denial"] = map[string]any{"binding_token": w.known(in("denial.binding_token"), denied["binding_token"].(string)),
+		"expires_at": denied["expires_at"], "reason": w.plant(in("denial.reason"))}
+	header := w.org.ingest()
+	header.Set("Idempotency-Key", w.plant("requestAccess#Idempotency-Key"))
+	header.Set("X-Request-ID", w.plant("requestAccess#X-Request-ID"))
+	task := w.call("POST", "/access/v1/requests", request, header)["task"].(map[string]any)["id"].(string)
+	w.approvals, w.requests = append(w.approvals, task), append(w.requests, task)
+	header.Set("X-Request-ID", w.plant("cancelAccessTask#X-Request-ID"))
+	w.must("POST", "/access/v1/requests/"+task+"/cancel", "", header)
 }
 
 // plantRuns creates a run through each path. The second one has ended.

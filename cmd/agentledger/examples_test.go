@@ -28,16 +28,21 @@ type shop struct {
 
 func newShop(t *testing.T) *shop {
 	t.Helper()
+	s := newShopWithoutPolicy(t)
+	if err := s.person.callConsole(t.Context(), "POST", "/policies", rawJSON(shopPolicy), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.person.callConsole(t.Context(), "POST", "/policies/shop/activate", struct{}{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func newShopWithoutPolicy(t *testing.T) *shop {
+	t.Helper()
 	p := startProcess(t, t.TempDir())
-	r := newRefunder(t, p, p.found(t.Context(), "red", nil))
-	if err := r.person.callConsole(t.Context(), "POST", "/policies", rawJSON(shopPolicy), nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.person.callConsole(t.Context(), "POST", "/policies/shop/activate", struct{}{}, nil); err != nil {
-		t.Fatal(err)
-	}
-	s := &shop{r, t.TempDir()}
-	if err := os.WriteFile(filepath.Join(s.dir, "agent.key"), []byte(r.org.Agent.PrivateB64+"\n"), 0o600); err != nil {
+	s := &shop{newRefunder(t, p, p.found(t.Context(), "red", nil)), t.TempDir()}
+	if err := os.WriteFile(filepath.Join(s.dir, "agent.key"), []byte(s.org.Agent.PrivateB64+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -140,6 +145,17 @@ func TestExampleToolloop(t *testing.T) {
 		s.decide(t, "deny", again)
 	}
 	other.ends("answer: We can't refund you: denied: the approval is denied")
+}
+
+// Without a policy, which would allow the call that they want denied, the examples make no call.
+func TestExamplesWithoutPolicy(t *testing.T) {
+	s := newShopWithoutPolicy(t)
+	for _, args := range [][]string{{"toolloop"}, {"httptool", "-slug", "red"}} {
+		e := s.run(t, args[0], args[1:]...)
+		if err := <-e.done; err == nil || !strings.Contains(e.out.String(), "nothing would be enforced") || strings.Contains(e.out.String(), "orders") {
+			t.Errorf("%s: got %v, %s", args, err, e.out)
+		}
+	}
 }
 
 // The HTTP API accepts money only with a grant, and each grant once.

@@ -17,7 +17,7 @@ func TestProgramsOnFullDisk(t *testing.T) {
 		return
 	}
 	a := newActor(t, p.main, org, disk)
-	s := a.gateway()
+	s := a.gateway("shop")
 	occupy(t, disk, "filler", 0)
 	a.wantRefused(s, "full", 1, "no space left on device", "Make room on the disk of the journal")
 	if err := os.Remove(filepath.Join(disk, "filler")); err != nil {

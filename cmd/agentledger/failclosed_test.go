@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -25,7 +26,10 @@ var shopFile = flag.String("shop", "", "be the MCP server of TestProgramsFailClo
 // beShop serves the tool buy over standard input and output.
 func beShop(file string) int {
 	s := mcp.NewServer(&mcp.Implementation{Name: "shop", Version: "1"}, nil)
-	mcp.AddTool(s, &mcp.Tool{Name: "buy"}, func(context.Context, *mcp.CallToolRequest, map[string]any) (*mcp.CallToolResult, any, error) {
+	mcp.AddTool(s, &mcp.Tool{Name: "buy"}, func(_ context.Context, _ *mcp.CallToolRequest, arguments map[string]any) (*mcp.CallToolResult, any, error) {
+		if arguments["item"] == "nothing" {
+			return nil, nil, errors.New("there is nothing to buy")
+		}
 		f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err == nil {
 			_, err = fmt.Fprintln(f, "bought")
@@ -122,14 +126,14 @@ func (a *actor) wrap() (output string, exit int) {
 	return a.run("", "wrap", "--wait", "3s", "--", "sh", "-c", "echo ran >> "+filepath.Join(a.dir, "wrapped"))
 }
 
-// gateway starts aps mcp in front of the shop.
-func (a *actor) gateway() *mcp.ClientSession {
+// gateway starts aps mcp in front of the shop, under a name.
+func (a *actor) gateway(name string) *mcp.ClientSession {
 	a.t.Helper()
 	program, err := os.Executable()
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	command := exec.Command(filepath.Join(programs, "aps"), "mcp", "--state", filepath.Join(a.state, "mcp"), "shop", "--",
+	command := exec.Command(filepath.Join(programs, "aps"), "mcp", "--state", filepath.Join(a.state, "mcp"), name, "--",
 		program, "-shop", filepath.Join(a.dir, "bought"))
 	command.Env, command.Stderr = append(os.Environ(), a.environment...), a.t.Output()
 	s, err := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil).Connect(a.t.Context(), &mcp.CommandTransport{Command: command}, nil)
@@ -216,7 +220,7 @@ func TestProgramsFailClosed(t *testing.T) {
 			t.Parallel()
 			f := newFront(t, p.main)
 			a := newActor(t, f.address, org, t.TempDir())
-			s := a.gateway()
+			s := a.gateway("shop")
 			f.body = tc.body
 			f.status.Store(int64(tc.status))
 			a.wantRefused(s, name, 1, tc.want...)
@@ -227,7 +231,7 @@ func TestProgramsFailClosed(t *testing.T) {
 	t.Run("down", func(t *testing.T) {
 		t.Parallel()
 		a := newActor(t, "http://127.0.0.1:1", org, t.TempDir())
-		a.wantRefused(a.gateway(), "down", 1, "connection refused", "Make the same call again later.")
+		a.wantRefused(a.gateway("shop"), "down", 1, "connection refused", "Make the same call again later.")
 	})
 	t.Run("time-out", func(t *testing.T) { // the limit of aps mcp is tested in its package
 		t.Parallel()

@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/agentledger/agentledger/internal/http/edge"
-	operatorpages "github.com/agentledger/agentledger/web/operator"
 )
 
 // readiness is one condition of /readyz. It returns why the service as a whole can't be used, in words for an operator, or
@@ -61,24 +60,30 @@ func (s *service) registerReadyMetric() {
 	}))
 }
 
+// health is the answer of /health.
+type health struct {
+	Status string `json:"status"`           // ok, read_only or unavailable
+	Reason string `json:"reason,omitempty"` // why it is unavailable
+}
+
 // findHealth returns the health of the service.
-func (s *service) findHealth(ctx context.Context) operatorpages.Health {
+func (s *service) findHealth(ctx context.Context) health {
 	if reason := s.findUnreadiness(ctx); reason != "" {
-		return operatorpages.Health{Status: "unavailable", Reason: reason}
+		return health{Status: "unavailable", Reason: reason}
 	}
 	if s.store.ReadOnly {
-		return operatorpages.Health{Status: "read_only"}
+		return health{Status: "read_only"}
 	}
-	return operatorpages.Health{Status: "ok"}
+	return health{Status: "ok"}
 }
 
 func (s *service) serveHealth(w http.ResponseWriter, r *http.Request) error {
-	health, status := s.findHealth(r.Context()), http.StatusOK
-	if health.Reason != "" {
+	found, status := s.findHealth(r.Context()), http.StatusOK
+	if found.Reason != "" {
 		w.Header().Set("Retry-After", "1")
 		status = http.StatusServiceUnavailable
 	}
-	return edge.WriteJSON(w, status, health)
+	return edge.WriteJSON(w, status, found)
 }
 
 func (s *service) serveReadiness(w http.ResponseWriter, r *http.Request) {

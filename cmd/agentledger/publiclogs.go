@@ -10,6 +10,8 @@ import (
 	"github.com/agentledger/agentledger/internal/operate/directory"
 	"github.com/agentledger/agentledger/internal/operate/loglist"
 	"github.com/agentledger/agentledger/internal/read/index"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/web"
 )
 
@@ -87,4 +89,44 @@ func (h publicHashes) IndexOf(ctx context.Context, t id.Tenant, hash id.Hash) (i
 		row, err = h.StandIn.Find(ctx, t, hash.String())
 	}
 	return row.Index, err
+}
+
+// publicActs joins events to acts for the pages. It is safe for concurrent use.
+type publicActs struct {
+	Index   *index.Index
+	StandIn *index.Index // like publicHashes.StandIn
+}
+
+// ActsOf implements web.Acts.
+func (p publicActs) ActsOf(ctx context.Context, t id.Tenant, at []id.Index) (map[id.Index]web.Act, error) {
+	rows, err := p.Index.ActsOf(ctx, t, at)
+	if p.StandIn != nil && fault.Of(err).Code == notOwner {
+		rows, err = p.StandIn.ActsOf(ctx, t, at)
+	}
+	if err != nil {
+		return nil, err
+	}
+	acts := make(map[id.Index]web.Act, len(rows))
+	for at, row := range rows {
+		acts[at] = web.Act{Index: row.Index, Outcome: row.Act.Outcome.String(), Result: row.Act.Result}
+	}
+	return acts, nil
+}
+
+// publicNames reads the names that pages for strangers show. It is safe for concurrent use.
+type publicNames struct {
+	Orgs   *org.Orgs
+	Agents *agent.Agents
+}
+
+// OrganizationName implements web.Names.
+func (n publicNames) OrganizationName(ctx context.Context, t id.Tenant) (string, error) {
+	found, err := n.Orgs.Summary(ctx, t)
+	return found.Name, err
+}
+
+// AgentName implements web.Names.
+func (n publicNames) AgentName(ctx context.Context, t id.Tenant, name id.Agent) (string, error) {
+	found, err := n.Agents.Agent(ctx, t, name)
+	return found.DisplayName, err
 }

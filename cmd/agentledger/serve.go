@@ -129,6 +129,7 @@ func (s *server) startWriters(background context.Context) {
 	}
 	if service.mail.Enabled() {
 		s.background.Go(func() { service.voterMail.Run(background, sweeps) })
+		s.background.Go(func() { service.weekly.Run(background, watch.logger) })
 	}
 	s.background.Go(func() { service.node.RunOnce(background, service.store.RunArchive) })
 	s.background.Go(func() { backup.RunCompaction(background, service.store.Engine, backup.CompactEvery, watch.logger) })

@@ -53,6 +53,9 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/internal/tenant/share"
+	"github.com/agentledger/agentledger/internal/tenant/slacklink"
+	"github.com/agentledger/agentledger/internal/tenant/subjecttoken"
 	"github.com/agentledger/agentledger/internal/tenant/voterkey"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/log/audit"
@@ -69,27 +72,31 @@ import (
 //
 // It is built from left to right and closed from right to left.
 type service struct {
-	watch     *observation
-	control   *admission.Control // of all surfaces of the main listener
-	store     *datadir.Store
-	node      *nodes.Node    // nil if this process is the only one
-	records   storage.Engine // for background work
-	clock     *clock.Guard   // of everything below
-	ledgers   *log.Ledgers
-	auditor   *audit.Auditor
-	events    *sysevent.Appender // of the service itself
-	verified  *keytable.Verified // of recent events
-	orgs      *org.Orgs
-	agents    *agent.Agents
-	policies  *policystore.Policies
-	accounts  *account.Accounts
-	members   *member.Members
-	factors   *factor.Factors
-	voterKeys *voterkey.Keys
-	tokens    *apitoken.Tokens
+	watch      *observation
+	control    *admission.Control // of all surfaces of the main listener
+	store      *datadir.Store
+	node       *nodes.Node    // nil if this process is the only one
+	records    storage.Engine // for background work
+	clock      *clock.Guard   // of everything below
+	ledgers    *log.Ledgers
+	auditor    *audit.Auditor
+	events     *sysevent.Appender // of the service itself
+	verified   *keytable.Verified // of recent events
+	orgs       *org.Orgs
+	agents     *agent.Agents
+	policies   *policystore.Policies
+	accounts   *account.Accounts
+	members    *member.Members
+	factors    *factor.Factors
+	voterKeys  *voterkey.Keys
+	tokens     *apitoken.Tokens
+	shares     *share.Links
+	slackLinks *slacklink.Links
+	callouts   *egress.Client
 
 	approvals *approval.Approvals
 	voterMail *notify.Voters
+	weekly    *notify.Weekly
 	webhooks  *webhook.Sender
 	erasures  *erasure.Erasures
 	exporter  *streamexport.Exporter
@@ -158,6 +165,7 @@ func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *o
 		return nil, errors.Join(err, st.Close())
 	}
 	s.index = index.New(index.Options{Ledgers: s.ledgers, Store: s.records, Clock: s.clock.Now,
+		Columns: func(ctx context.Context, state *log.State) ([]index.Column, error) { return s.orgs.Columns(ctx, state) },
 		Metrics: watch.registry})
 	s.auditor = audit.New(audit.Options{Ledgers: s.ledgers, Store: s.records, Logger: watch.logger,
 		Metrics: watch.registry, Clock: s.clock.Now, Verified: s.verified})
@@ -242,16 +250,20 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 	}
 	s.voterKeys = voterkey.New(voterkey.Options{Records: records, Events: s.events, Ledgers: s.ledgers,
 		Accounts: s.accounts, Factors: s.factors, Clock: s.clock.Now, Mail: letters})
+	s.slackLinks = slacklink.New(slacklink.Options{Records: records, Events: s.events, Members: s.accounts,
+		Keyring: s.store.Keyring, Pace: bounds, Clock: s.clock.Now, Mail: letters})
 	s.members = member.New(member.Options{Records: records, Events: s.events, Accounts: s.accounts, Quota: bounds,
-		Clock: s.clock.Now, Mail: letters, VoterKeys: s.voterKeys, Held: s.clock.Check})
+		Clock: s.clock.Now, Mail: letters, VoterKeys: s.voterKeys, SlackLinks: s.slackLinks, Held: s.clock.Check})
 	s.tokens = apitoken.New(apitoken.Options{Records: records, Events: s.events, Members: s.accounts,
 		Pace: bounds, Clock: s.clock.Now})
+	s.shares = share.New(share.Options{Records: records, Events: s.events, Pace: bounds, Clock: s.clock.Now})
 
 	// Decisions and notifications about them.
 	s.policies = policystore.New(policystore.Options{Records: records, Events: s.events, Quota: bounds,
 		Processors: s.control.Processors, Clock: s.clock.Now, Settings: s.orgs, Voters: s.accounts})
+	s.callouts = egress.New(egress.Options{Allow: c.CalloutAllow})
 	s.webhooks = webhook.New(webhook.Options{
-		Records: records, Keyring: s.store.Keyring, Caller: egress.New(egress.Options{Allow: c.CalloutAllow}),
+		Records: records, Keyring: s.store.Keyring, Caller: s.callouts,
 		Events: s.events, Pace: bounds, PublicURL: c.PublicURL, Mail: letters, Ledgers: s.ledgers, Plans: s.orgs,
 		Clock: s.clock.Now, Metrics: s.watch.registry})
 	s.exporter = streamexport.New(streamexport.Options{Records: records, Ledgers: s.ledgers, Events: s.events,
@@ -259,12 +271,15 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 		Clock: s.clock.Now, Metrics: s.watch.registry})
 	s.approvals = approval.New(approval.Options{
 		Records: records, Events: s.events, Ledgers: s.ledgers, Policies: s.policies, Agents: s.agents,
-		Organizations: s.orgs, Members: s.accounts, SignIns: s.members, VoterKeys: s.voterKeys,
+		Organizations: s.orgs, Members: s.accounts, Deputies: s.members, SignIns: s.members, VoterKeys: s.voterKeys,
 		Keyring: s.store.Keyring, Clock: s.clock.Now, Held: s.clock.Check,
 		Webhooks: &notify.Counter{Deliveries: s.webhooks, Records: records, Clock: s.clock.Now,
 			Enabled: s.mail.Enabled()},
 	})
 	s.voterMail = notify.NewVoters(notify.VotersOptions{Records: records, Approvals: s.approvals, Accounts: s.accounts,
+		Organizations: s.orgs, Outbox: s.mail, PublicURL: c.PublicURL, Clock: s.clock.Now, Held: s.clock.Check})
+	acts := &eventlist.ActReader{Events: &eventlist.Reader{Index: s.index, Ledgers: s.ledgers, Organizations: s.orgs}, Agents: s.agents, People: s.accounts}
+	s.weekly = notify.NewWeekly(notify.WeeklyOptions{Store: s.records, Ledgers: s.ledgers, Acts: acts, Approvals: s.approvals, Accounts: s.accounts,
 		Organizations: s.orgs, Outbox: s.mail, PublicURL: c.PublicURL, Clock: s.clock.Now, Held: s.clock.Check})
 	s.workflows = workflow.New(workflow.Options{
 		Records: records, Events: s.events, Ledgers: s.ledgers, Policies: s.policies, Agents: s.agents,
@@ -276,7 +291,7 @@ func (s *service) buildComponents(ctx context.Context, c config.Serve) error {
 	// Operations on whole organizations.
 	s.erasures = erasure.New(erasure.Options{Records: records, Events: s.events, Ledgers: s.ledgers, Index: s.index,
 		Eraser: &erasure.EnvelopeEraser{Appender: s.events, Ledgers: s.ledgers}, Approvals: s.approvals,
-		Lists: s.approvals, Deliveries: s.webhooks, Archive: s.store, Settings: s.orgs, Pace: bounds,
+		Lists: s.approvals, Deliveries: s.webhooks, Mails: s.mail, Archive: s.store, Settings: s.orgs, Pace: bounds,
 		Clock: s.clock.Now, Held: s.clock.Check})
 	s.buildWitnesses(c, rules, client)
 	s.founder = &provision.Provisioner{Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents,
@@ -312,7 +327,9 @@ func (s *service) checkHost(ctx context.Context, publicURL string) error {
 func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *edge.Edge) (http.Handler, error) {
 	r := shared.Router()
 	events := ingest.New(ingest.Options{Edge: shared, Ledgers: s.ledgers, Organizations: s.orgs, Agents: s.agents,
-		Policies: s.policies, Approvals: s.approvals, Workflows: s.workflows, MaxBytes: c.MaxEventKiB << 10,
+		Subjects: subjecttoken.New(s.callouts, s.clock.Now),
+		Policies: s.policies, Approvals: s.approvals, Workflows: s.workflows, PublicURL: c.PublicURL, Keyring: s.store.Keyring,
+		MaxBytes: c.MaxEventKiB << 10,
 		MaxAhead: c.ClockAhead, MaxAge: c.ClockBehind, MaxInFlight: c.MaxInFlight, MaxRefusals: c.MaxRefusals,
 		MaxInFlightOrganization: c.MaxInFlightOrganization, MaxPolls: c.MaxPolls, Metrics: s.watch.registry,
 		MaxPollsOrganization: c.MaxPollsOrganization, Clock: s.clock.Now, Control: s.control,
@@ -325,18 +342,19 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 		MaxInFlight: c.MaxPublicReads, Control: s.control, Metrics: s.watch.registry})
 	pages := web.New(web.Options{Edge: shared, Organizations: s.orgs, Log: public.Reader(), PublicURL: c.PublicURL,
 		Logs: s.publicLogs(), Hashes: publicHashes{Index: s.index, StandIn: standIn},
+		Acts: publicActs{Index: s.index, StandIn: standIn}, Names: publicNames{Orgs: s.orgs, Agents: s.agents},
 		Health: s.findUnreadiness, MaxInFlight: c.MaxPublicReads, Control: s.control})
 	public.Routes(r, pages.EventPage)
 	packs := &evidence.Exporter{Ledgers: s.ledgers, Witnesses: s.witnesses, Transparency: public, Agents: s.agents,
-		Policies: s.policies, Approvals: s.approvals, Organizations: s.orgs, Events: s.events, Index: s.index,
+		Policies: s.policies, Approvals: s.approvals, Organizations: s.orgs, People: s.accounts, Events: s.events, Index: s.index,
 		Logger: s.watch.logger}
 	people, err := console.New(console.Options{
 		Edge: shared, Sessions: s.accounts, Orgs: s.orgs, Agents: s.agents, Policies: s.policies,
 		Approvals: s.approvals, Workflows: s.workflows, Webhooks: s.webhooks, Witnesses: s.witnesses,
 		Events:        &eventlist.Reader{Index: s.index, Ledgers: s.ledgers, Bundles: public, Organizations: s.orgs},
-		StreamExports: s.exporter, Tokens: s.tokens, PublicURL: c.PublicURL, Control: s.control, Erasures: s.erasures,
+		StreamExports: s.exporter, Tokens: s.tokens, Shares: s.shares, PublicURL: c.PublicURL, Control: s.control, Erasures: s.erasures,
 		Evidence: packs, People: s.accounts, Members: s.members, VoterKeys: s.voterKeys,
-		Sources: sysevent.Sources{Records: s.store.Engine},
+		Sources: sysevent.Sources{Records: s.store.Engine}, SlackLinks: s.slackLinks, Callouts: s.callouts,
 		Address: identity.AddressFrom(c.ClientAddressHeader), Simulator: simulate.New(simulate.Options{
 			Ledgers: s.ledgers, Processors: s.control.Processors, Clock: s.clock.Now})})
 	if err != nil {
@@ -372,8 +390,8 @@ func (s *service) identitySurface(c config.Serve, secret string, shared *edge.Ed
 func (s *service) identityHandler(surface *identity.Server, shared *edge.Edge) http.Handler {
 	r := shared.Router()
 	surface.Routes(r)
-	operatorpages.Mount(r, operatorpages.Options{Edge: shared, Identity: surface, FindHealth: s.findHealth,
-		Passed: forward.Passed, PublicURL: surface.PublicURL, Directory: s.directoryName.Name(), Version: programversion.Read().Short()})
+	operatorpages.Mount(r, operatorpages.Options{Edge: shared, Identity: surface, Passed: forward.Passed,
+		PublicURL: surface.PublicURL, Directory: s.directoryName.Name()})
 	s.addHealthRoutes(r, shared)
 	return r
 }

@@ -24,6 +24,9 @@ type evaluateCommand struct {
 	flags.Service
 }
 
+// noPolicy is the policy_id of a decision that no policy made.
+const noPolicy = "none"
+
 func (c *evaluateCommand) Run(ctx context.Context, s *streams) error {
 	question, err := c.buildQuestion(s.in)
 	if err != nil {
@@ -39,6 +42,9 @@ func (c *evaluateCommand) Run(ctx context.Context, s *streams) error {
 	}
 	if err := printDecision(s, decision); err != nil {
 		return err
+	}
+	if decision.PolicyID == noPolicy {
+		fmt.Fprintln(s.err, "aps: no policy is active: every call is allowed until an admin activates one")
 	}
 	c.warnOfUnknownAgent(ctx, s, service, question.Agent)
 	return map[id.Decision]error{id.Deny: decided(3), id.AllowWithObligation: decided(4)}[decision.Decision]

@@ -33,8 +33,12 @@ func TestEvaluate(t *testing.T) {
 		"mixed up":          {mine, []string{"--tool", "a.b", "--org", other.ID.String()}, 1, ""},
 	} {
 		flags := []string{"--org", tc.o.ID.String(), "--agent", string(tc.o.Agent)}
-		if got := aps(t, "", with("evaluate", at(s, tc.o), flags, tc.args)...); got.status != tc.status || got.out != tc.want || tc.status > 2 && got.report != "" {
+		got := aps(t, "", with("evaluate", at(s, tc.o), flags, tc.args)...)
+		if got.status != tc.status || got.out != tc.want || tc.status > 2 && got.report != "" {
 			t.Errorf("%s: got %+v", name, got)
+		}
+		if warned := strings.Contains(got.report, "no policy is active"); warned != (tc.o == other && tc.status == 0) {
+			t.Errorf("%s: warned %t: %s", name, warned, got.report)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // freeText are the flags and arguments that accept any text, of all commands or of one.
-var freeText = []string{"--comment", "--principal", "--search", "--actor", "--approver", "--see", "--prefix", "--key of wrap", "--file of wrap",
-	"command", "program"}
+var freeText = []string{"--comment", "--principal", "--on-behalf-of", "--issuer", "--search", "--actor", "--approver", "--see", "--prefix", "--key of wrap", "--file of wrap",
+	"command", "program", "--where of verify", "--where of list", "--reason of revoke", "--set of columns", "--columns of evidence", "--field of coverage", "--path of coverage"}
 
 // readLater are files that a command reads only if it needs them, a program, and arguments that may also be addresses.
 var readLater = []string{"--key-file", "--token-file", "--signer of agents", "bundle", "path"}

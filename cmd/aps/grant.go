@@ -14,21 +14,28 @@ import (
 )
 
 type grantCommand struct {
-	Verify grantVerifyCommand `cmd:"" help:"Verify a grant offline: who signed it, for which action, and whether it is valid now."`
+	Verify  grantVerifyCommand  `cmd:"" help:"Verify a grant offline: who signed it, for which action, and whether it is valid now."`
+	Receipt grantReceiptCommand `cmd:"" help:"Verify a tool's receipt offline: who signed it, and for which action."`
+	Serve   grantServeCommand   `cmd:"" help:"Check the grants of a proxy's requests, as an HTTP service of Envoy's ext_authz filter."`
 }
 
 // maxGrant is the maximum size of a grant in bytes.
 const maxGrant = tlog.MaxNote
 
 type grantVerifyCommand struct {
-	Grant   string           `arg:"" help:"File with the grant, - for standard input." type:"input" expected:"a file with a grant, or - for standard input"`
-	Key     string           `required:"" placeholder:"VKEY" help:"Key of the organization's grants, as transparency/keys lists it." type:"vkey"`
+	Grant string `arg:"" help:"File with the grant, - for standard input." type:"input" expected:"a file with a grant, or - for standard input"`
+	Key   string `required:"" placeholder:"VKEY" help:"Key of the organization's grants, as transparency/keys lists it." type:"vkey"`
+	actionFlags
+	At string `placeholder:"TIME" help:"Time at which it must be valid, such as 2026-01-31T12:00:00.000Z. Default: now." type:"instant"`
+}
+
+// actionFlags name an action by its parts or by its digest.
+type actionFlags struct {
 	Org     id.Organization  `env:"APS_ORG" placeholder:"UUID" help:"Organization id of the action."`
 	Agent   string           `env:"APS_AGENT" placeholder:"ID" help:"Agent that performs the action." type:"agent"`
 	Tool    string           `placeholder:"NAME" help:"Tool of the action." type:"tool"`
 	Payload commandline.JSON `type:"jsonfile" placeholder:"FILE" help:"Payload of the action, a JSON object: a file, - for standard input, or the object itself. Default: {}."`
 	Action  string           `placeholder:"HEX" help:"Digest of the action, instead of the four above." type:"hash"`
-	At      string           `placeholder:"TIME" help:"Time at which it must be valid, such as 2026-01-31T12:00:00.000Z. Default: now." type:"instant"`
 }
 
 func (*grantVerifyCommand) Help() string {
@@ -63,7 +70,7 @@ func (c *grantVerifyCommand) Run(s *streams) error {
 			return fmt.Errorf("--at: %w", err)
 		}
 	}
-	action, err := c.readActionDigest(s)
+	action, err := c.digest(s)
 	if err != nil {
 		return err
 	}
@@ -78,8 +85,8 @@ func (c *grantVerifyCommand) Run(s *streams) error {
 	return c.printOutcome(s, g, bad)
 }
 
-// readActionDigest returns the digest of the action that the grant must cover.
-func (c *grantVerifyCommand) readActionDigest(s *streams) (id.Hash, error) {
+// digest returns the digest of the action.
+func (c *actionFlags) digest(s *streams) (id.Hash, error) {
 	if c.Action != "" {
 		digest, err := id.ParseHash(c.Action)
 		if err != nil {

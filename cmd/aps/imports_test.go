@@ -11,7 +11,7 @@ import (
 func TestImports(t *testing.T) {
 	const module = "github.com/agentledger/agentledger/"
 	own := map[string]bool{}
-	for _, name := range strings.Fields("id decimal internal/wire did event tlog trust verify verify/pack verify/signedvote grant client monitor cmd/aps cmd/aps/acts cmd/aps/flags cmd/aps/people cmd/aps/mcp client/guard client/signer internal/childprocess internal/commandline edkey fault internal/jcs internal/syncs internal/durable client/guard/internal/linelog internal/mcp/message internal/mcp/upstream internal/mcp/gateway internal/mcp/listen internal/mcp/toolserver internal/programversion internal/releasefiles internal/secret internal/textcheck internal/http/header") {
+	for _, name := range strings.Fields("id decimal internal/wire did event tlog trust verify verify/pack verify/signedvote grant grant/granthttp client monitor cmd/aps cmd/aps/acts cmd/aps/flags cmd/aps/people cmd/aps/mcp client/guard client/signer internal/childprocess internal/commandline edkey fault internal/column internal/jcs internal/packacts internal/read/coverage internal/syncs internal/durable client/guard/internal/linelog internal/mcp/message internal/mcp/upstream internal/mcp/gateway internal/mcp/listen internal/mcp/toolserver internal/programversion internal/releasefiles internal/secret internal/textcheck internal/http/header") {
 		own[module+name] = true
 	}
 	out, err := exec.Command("go", "list", "-deps", module+"client", module+"cmd/aps").Output()

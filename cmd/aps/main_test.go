@@ -16,7 +16,7 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// writeLogs writes bundles of the logs of two organizations, each with its entry and its tlog-proof.
+// writeLogs writes bundles of the logs of two organizations, each with its entry, its tlog-proof and its COSE receipt.
 func writeLogs(dir string, s *fakeservice.Service) error {
 	for name, of := range map[string]struct {
 		organization, index int
@@ -32,6 +32,13 @@ func writeLogs(dir string, s *fakeservice.Service) error {
 			return err
 		}
 		if err := writeBundle(filepath.Join(dir, name), b); err != nil {
+			return err
+		}
+		receipt, err := o.Receipt(of.index)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name+".cose"), receipt.Bytes(), 0o600); err != nil {
 			return err
 		}
 	}

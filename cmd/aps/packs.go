@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/agentledger/agentledger/cmd/aps/people"
 	"github.com/agentledger/agentledger/id"
@@ -34,6 +35,9 @@ type packTrust struct {
 type packRequirements struct {
 	Manifest string // SHA-256 of its manifest in hex; if empty, any
 	Full     bool   // with the signed texts
+	Coverage string // SHA-256, in hex, of a tool's record that the log compared; if empty, any or none
+	Acts     actQuestion
+	ToolKeys []tlog.VerifierKey
 
 	// FindExport finds and proves the log's event that names the manifest, and returns its log index. found is false if
 	// the log has no such event. If FindExport is nil, the event is not searched.
@@ -66,21 +70,34 @@ type packReport struct {
 	ExportIndex  *id.Index            `json:"export_log_index,omitzero"`
 	Cosignatures []verify.Cosignature `json:"cosignatures"`
 	UnknownKeys  []string             `json:"unknown_keys,omitzero"` // set when they are the only fault
+	ActRows      []actRow             `json:"act_rows,omitzero"`     // with --acts
+}
+
+// hasWrongReceipt reports whether the receipt of a tool is wrong, which proves nothing against the pack itself.
+func (r *packReport) hasWrongReceipt() bool {
+	return r.Acts != nil && r.Acts.Receipts != nil && r.Acts.Receipts.Wrong > 0
 }
 
 // verifyPack checks a pack, prints the facts that it proves, and returns an error unless it shows everything that is
 // wanted.
 func verifyPack(ctx context.Context, name string, w packRequirements, out *people.Terminal, t packTrust) error {
-	r, failed, err := check(ctx, name, t)
+	r, failed, err := check(ctx, name, t, &w)
 	if err != nil {
 		return err
 	}
-	if failed == nil {
-		if err := compareManifest(&r, w); err != nil {
+	if failed != nil {
+		w.Acts.rows = nil // nothing is known about them
+	} else if err := compareManifest(&r, w); err != nil {
+		return err
+	}
+	other := w.Manifest != "" && w.Manifest != r.ManifestSHA256.String()
+	if failed == nil && !other {
+		if err := w.Acts.checkAnswered(&r.Report); err != nil {
 			return err
 		}
 	}
-	if err := print(out, name, &r, failed, t); err != nil {
+	r.ActRows = w.Acts.rows
+	if err := print(out, name, &r, failed, t, &w.Acts); err != nil {
 		return err
 	}
 	switch {
@@ -88,14 +105,18 @@ func verifyPack(ctx context.Context, name string, w packRequirements, out *peopl
 		return t.Unknown(r.UnknownKeys, "")
 	case failed != nil:
 		return t.Wrong(fmt.Errorf("not proved: %s", textcheck.Printable(failed.Error())))
-	case w.Manifest != "" && w.Manifest != r.ManifestSHA256.String():
+	case other:
 		return t.Wrong(errors.New("not proved: the pack has another manifest than was asked for"))
+	case r.hasWrongReceipt():
+		return t.Wrong(fmt.Errorf("not confirmed: %s", textcheck.Printable(r.Acts.Receipts.Errors[0])))
 	case len(t.Known) == 0:
 		return errors.New("can't tell whose log this is: neither --key nor --policy names it")
 	case r.QuorumOK != nil && !*r.QuorumOK:
 		return t.ErrQuorum
 	case w.Full && !r.Request.Envelopes:
 		return errors.New("can't tell: the pack was made without envelopes")
+	case w.Coverage != "" && !slices.ContainsFunc(r.Coverage, func(c pack.Coverage) bool { return c.FileSHA256.String() == w.Coverage }):
+		return errors.New("can't tell: no event that the pack shows compares this record of calls with the log")
 	case r.ManifestOK != nil && !*r.ManifestOK:
 		return errors.New("can't tell: no event of the log names the manifest of this pack, so it may have been repacked")
 	}
@@ -168,13 +189,13 @@ func (f meteredFile) ReadAt(p []byte, at int64) (int, error) {
 
 // check checks a pack with the pinned keys. failed is set if it is not proved. If the only fault is that other keys
 // signed the pack, the report contains these keys.
-func check(ctx context.Context, name string, t packTrust) (r packReport, failed, err error) {
+func check(ctx context.Context, name string, t packTrust, w *packRequirements) (r packReport, failed, err error) {
 	checkPack, end, err := open(ctx, name)
 	if err != nil {
 		return r, nil, err
 	}
 	defer end()
-	o := pack.Options{OpenCheckpoint: t.Open}
+	o := pack.Options{OpenCheckpoint: t.Open, CountAct: w.Acts.count, ToolKeys: w.ToolKeys}
 	if len(t.Known) == 0 {
 		o.OpenCheckpoint = nil
 	}
@@ -219,8 +240,19 @@ func isWrong(err error) bool {
 	return false
 }
 
+// describeCoverage returns the line about a comparison that the log states.
+func describeCoverage(c *pack.Coverage) string {
+	word := "not covered"
+	if c.Covered {
+		word = "covered"
+	}
+	n := &c.Counts
+	return fmt.Sprintf("compared    %d: calls from %s until before %s %s, as the service states: %d of %d matched, %d unpermitted, %d missing, %d extra; record %s",
+		c.LogIndex, c.From, c.To, word, n.Matched, n.Calls-min(n.Outside, n.Calls), n.Unpermitted, n.Missing, n.Extra, c.FileSHA256)
+}
+
 // print prints the outcome.
-func print(out *people.Terminal, name string, r *packReport, failed error, t packTrust) error {
+func print(out *people.Terminal, name string, r *packReport, failed error, t packTrust, acts *actQuestion) error {
 	if out.JSON {
 		return out.PrintJSON(r)
 	}
@@ -239,8 +271,12 @@ func print(out *people.Terminal, name string, r *packReport, failed error, t pac
 		fmt.Sprintf("ok          under the checkpoint of %s, signed by %s", textcheck.Count(r.TreeSize, "event"), key),
 		fmt.Sprintf("ok          %s, %s, %d of them with the payload that was decided on",
 			textcheck.Count(r.Envelopes, "envelope"), textcheck.Count(r.Approvals, "approval"), r.Approvals-r.ActionsUnchecked),
-		fmt.Sprintf("manifest    %s", r.ManifestSHA256),
 	}
+	lines = append(lines, acts.lines(&r.Report)...)
+	for i := range r.Coverage {
+		lines = append(lines, describeCoverage(&r.Coverage[i]))
+	}
+	lines = append(lines, fmt.Sprintf("manifest    %s", r.ManifestSHA256))
 	switch {
 	case r.ExportIndex != nil:
 		lines = append(lines, fmt.Sprintf("ok          event %d of the log names this manifest", *r.ExportIndex))

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/internal/test/vectors"
+	"github.com/agentledger/agentledger/verify/pack"
 )
 
 // The exit code for the published packs: 0 for a valid one with its numbers, 1 for an invalid one, and 2 for a pack
@@ -18,7 +19,15 @@ func TestPackVectors(t *testing.T) {
 	}
 	for _, v := range f.Vectors {
 		text := member(t, v, "pack")
-		got := aps(t, "", "--json", "verify", written(t, text), "--key", member(t, v, "key"))
+		args := []string{"verify", written(t, text), "--key", member(t, v, "key")}
+		tools, err := v.List("tool_keys")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range tools {
+			args = append(args, "--tool-key", k)
+		}
+		got := aps(t, "", append(args, "--json")...)
 		want := 1
 		switch {
 		case v.Verdict == vectors.Accept:
@@ -36,8 +45,12 @@ func TestPackVectors(t *testing.T) {
 		if err := json.Unmarshal([]byte(got.out), &report); err != nil {
 			t.Fatalf("%s: %v", v.Name, err)
 		}
-		if lines, _ := v.Expect["vote_lines"].([]any); lines != nil {
-			people := aps(t, "", "verify", written(t, text), "--key", member(t, v, "key")).out
+		for _, name := range []string{"vote_lines", "act_lines"} {
+			lines, _ := v.Expect[name].([]any)
+			if delete(v.Expect, name); lines == nil {
+				continue
+			}
+			people := aps(t, "", args...).out
 			for _, line := range lines {
 				if !strings.Contains(people, "\n"+line.(string)+"\n") {
 					t.Errorf("%s: the line %s is missing in\n%s", v.Name, line, people)
@@ -45,7 +58,7 @@ func TestPackVectors(t *testing.T) {
 			}
 		}
 		for name, value := range v.Expect {
-			if name != "vote_lines" && fmt.Sprint(report[name]) != value {
+			if fmt.Sprint(report[name]) != value {
 				t.Errorf("%s: %s: got %v, want %v", v.Name, name, report[name], value)
 			}
 		}
@@ -72,10 +85,85 @@ func TestPackStatus(t *testing.T) {
 			t.Errorf("%q: got %+v, want %d", args, got, want)
 		}
 	}
+	if got := aps(t, "", "verify", file, "--key", key, "--coverage", file); got.status != 2 || !strings.Contains(got.report, "no event that the pack shows compares this record") {
+		t.Errorf("a record that no event is about: got %+v", got)
+	}
 	if got := aps(t, "", "verify", file, "--policy", policy); !strings.Contains(got.report, "witnesses") {
 		t.Errorf("too few cosignatures: got %+v", got)
 	}
 	if got := aps(t, "", "verify", file, "--key", key); !strings.Contains(got.out, "complete for [0, 13): 13 events shown, 0 withheld, 2 erased") {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func TestActRowsAreBounded(t *testing.T) {
+	row := newActRow(&pack.Act{Votes: make([]pack.ActVote, maxRowVotes+5)})
+	if len(row.Votes) != maxRowVotes || cap(row.Votes) >= 2*maxRowVotes || row.MoreVotes != 5 {
+		t.Errorf("got %d votes and %d more", len(row.Votes), row.MoreVotes)
+	}
+	if words := describeAct(&row, &pack.Report{Acts: &pack.Acts{}}); !strings.HasSuffix(words, ", and 5 more votes)") {
+		t.Errorf("got %q", words)
+	}
+}
+
+// An auditor asks a pack which acts satisfy a condition, and who decided on them.
+func TestPackActs(t *testing.T) {
+	f, err := vectors.ReadFile("../../testdata/packs/evidence-pack.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	find := func(name string) (file, key string) {
+		for _, v := range f.Vectors {
+			if v.Name == name {
+				return written(t, member(t, v, "pack")), member(t, v, "key")
+			}
+		}
+		t.Fatal(name)
+		return "", ""
+	}
+	file, key := find("acts: of all outcomes")
+	for _, c := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{nil, 0, "\nacts        47 acts: "},
+		{[]string{"--where", "amount_usd>500", "--acts"}, 0, "\ncounted     acts with amount_usd > 500\nacts        7 acts: 4 done, 1 refused, 1 denied, 1 waiting; 2 approved and done; 1 done without the approval\n" +
+			"approver    acc_1 (ada@example.com, as the operator states): 1 approved, 1 refused\n" +
+			"approver    acc_2 (Ben Lindqvist, ben@example.com, as the operator states): 2 approved, 1 refused\n"},
+		{[]string{"--where", "amount_usd>500", "--acts"}, 0, "\nact         8  2026-11-18 11:06:49  acme.payments.refund  order.id=A-8  amount_usd=642  order.n[1]=2  " +
+			"order.n[2][0].x-y=z  refused  (approve by ada@example.com, deny by Ben Lindqvist)\n"},
+		{[]string{"--where", "amount_usd>500", "--where", "order.id~a-8"}, 0, "\nacts        1 act: 1 refused\n"},
+		{[]string{"--where", "order.id=A-8"}, 0, "\nacts        1 act: 1 refused\n"},
+		{[]string{"--where", "amount_usd=640"}, 0, "\nacts        1 act: 1 expired\n"},
+		{[]string{"--where", "amount_usd<=-2"}, 0, "\nacts        1 act: 1 failed\n"},
+		{[]string{"--where", "price>500"}, 2, ""},
+		{[]string{"--where", "amount_usd>much"}, 2, ""},
+		{[]string{"--where", "amount_usd"}, 2, ""},
+	} {
+		got := aps(t, "", append([]string{"verify", file, "--key", key}, c.args...)...)
+		if got.status != c.status || !strings.Contains(got.out, c.want) {
+			t.Errorf("%q: got %+v, want status %d and %q", c.args, got, c.status, c.want)
+		}
+	}
+	old, key := find("everything")
+	if got := aps(t, "", "verify", old, "--key", key, "--acts"); got.status != 2 || !strings.Contains(got.report, "no table of acts") {
+		t.Errorf("a pack without acts: got %+v", got)
+	}
+	if got := aps(t, "", "verify", old, "--key", key, "--acts", "--manifest", strings.Repeat("0", 64)); got.status != 1 {
+		t.Errorf("another manifest: got %+v, want status 1", got)
+	}
+	file, key = find("acts: a line missing")
+	if got := aps(t, "", "verify", file, "--key", key, "--acts", "--json"); got.status != 1 || strings.Contains(got.out, "act_rows") {
+		t.Errorf("a pack that is refused: got %+v, want no rows", got)
+	}
+}
+
+func TestDescribeCoverage(t *testing.T) {
+	c := pack.Coverage{LogIndex: 42, From: 1_790_000_000_000, To: 1_790_000_060_000, Counts: pack.CoverageCounts{Calls: 5, Outside: 1, Matched: 1, Unpermitted: 1, Missing: 2, Extra: 3}}
+	want := "compared    42: calls from 2026-09-21T14:13:20.000Z until before 2026-09-21T14:14:20.000Z not covered, as the service states: " +
+		"1 of 4 matched, 1 unpermitted, 2 missing, 3 extra; record " + strings.Repeat("0", 64)
+	if got := describeCoverage(&c); got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

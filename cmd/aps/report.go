@@ -20,6 +20,8 @@ type bundleReport struct {
 	// and checkpoint.
 	DirectoryQuorumOK   *bool       `json:"directory_quorum_ok,omitzero"`
 	DirectoryQuorumTime *id.Instant `json:"directory_quorum_time,omitzero"`
+	// ToolReceipt is the verdict on the tool's receipt in the envelope; absent if it has none, or if the bundle is not proved.
+	ToolReceipt *toolReceipt `json:"tool_receipt,omitzero"`
 	// UnknownKeys are the keys that signed, by name and key ID, if the only fault is that they are unknown.
 	UnknownKeys []string `json:"unknown_keys,omitzero"`
 }
@@ -42,6 +44,9 @@ func printReport(s *streams, b *verify.Bundle, r bundleReport) error {
 	}
 	if succession, ok := b.Succession(); ok && r.OK {
 		lines = append(lines, successionLine(succession))
+	}
+	if r.ToolReceipt != nil {
+		lines = append(lines, r.ToolReceipt.line())
 	}
 	lines = append(lines, quorumLines(r.QuorumOK, r.QuorumTime, r.Cosignatures, "")...)
 	lines = append(lines, quorumLines(r.DirectoryQuorumOK, r.DirectoryQuorumTime, r.DirectoryCosignatures, "the directory, ")...)

@@ -23,7 +23,7 @@ type program struct {
 	Send     sendCommand     `cmd:"" help:"Send events; unsigned ones are completed and signed first."`
 	Evaluate evaluateCommand `cmd:"" help:"Evaluate the policy for a tool call without making the call."`
 	Replay   replayCommand   `cmd:"" help:"Send a file of recorded events. A repeated run sends nothing twice."`
-	Verify   verifyCommand   `cmd:"" help:"Verify a bundle or a tlog-proof offline."`
+	Verify   verifyCommand   `cmd:"" help:"Verify a bundle, a tlog-proof or a COSE receipt offline."`
 	Monitor  monitorCommand  `cmd:"" foreground:"" help:"Follow a public log and detect whether it shows two histories."`
 	people.Commands
 	Acts    acts.Commands   `embed:""`

@@ -219,7 +219,7 @@ func TestSendStops(t *testing.T) {
 		"unknown key":         {t.Context(), twoEvents, with("send", at(s, mine), as(t, mine), []string{"--key-id", "key_9"}), 1, "aps keygen --from FILE --proof"},
 		"no token":            {t.Context(), twoEvents, with("send", []string{"--url", s.URL}, as(t, mine)), 2, "hint: set APS_TOKEN"},
 		"no service":          {t.Context(), twoEvents, with("send", as(t, mine)), 2, "no service: set --url or APS_URL"},
-		"no key file":         {t.Context(), twoEvents, with("send", at(s, mine), as(t, mine)[:6]), 2, "set --key-file (APS_KEY_FILE) or --signer (APS_SIGNER)"},
+		"no key file":         {t.Context(), twoEvents, with("send", at(s, mine), as(t, mine)[:6]), 2, "set --key-file (APS_KEY_FILE), APS_KEY, or --signer (APS_SIGNER)"},
 		"no organization":     {t.Context(), twoEvents, with("send", at(s, mine)), 2, "event 1: no organization: set --org or APS_ORG"},
 		"no event":            {t.Context(), " \n", with("send", at(s, mine)), 2, "no event to send"},
 		"not JSON":            {t.Context(), "hello", with("send", at(s, mine)), 2, "read JSON"},

@@ -20,6 +20,8 @@ const (
 	statusOK     = 0
 	statusNo     = 1 // refused by the service, or proven wrong
 	statusUnable = 2 // unknown
+
+	statusPlanned = 3 // apply --plan printed changes
 )
 
 // decided is the decision of evaluate, which has been printed already. The exit code is 3 for deny and 4 for
@@ -49,6 +51,9 @@ func printError(w io.Writer, err error) int {
 	if status := decided(0); errors.As(err, &status) {
 		return int(status)
 	}
+	if errors.Is(err, people.ErrPlanned) { // the plan was printed
+		return statusPlanned
+	}
 	if end := (*acts.Exit)(nil); errors.As(err, &end) {
 		if end.Message != "" {
 			_, _ = fmt.Fprintln(w, textcheck.PrintableLines(end.Message))
@@ -61,18 +66,18 @@ func printError(w io.Writer, err error) int {
 	}
 	var no *negative
 	var open *unable
-	if errors.As(err, &no) || isRefusal(err) && !errors.As(err, &open) {
+	if errors.As(err, &no) || isRefusal(err) && !errors.As(err, &open) && !errors.Is(err, people.ErrNotCompared) {
 		return statusNo
 	}
 	return statusUnable
 }
 
-// isRefusal reports whether the service refused, or documents differ or can't be activated.
+// isRefusal reports whether the service refused, documents differ or can't be activated, or calls are not covered.
 func isRefusal(err error) bool {
 	var answer *client.Error
 	var refused *people.Refusal
 	return errors.As(err, &answer) && answer.Status/100 == 4 ||
-		errors.As(err, &refused) && refused.Status/100 == 4 || errors.Is(err, people.ErrFound) || errors.Is(err, errWrongRelease)
+		errors.As(err, &refused) && refused.Status/100 == 4 || errors.Is(err, people.ErrFound) || errors.Is(err, people.ErrUncovered) || errors.Is(err, errWrongRelease)
 }
 
 // errorHint returns a hint for the user about an error, or "".

@@ -3,9 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
+	"os"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -16,6 +20,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/textcheck"
+	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify"
 	"github.com/agentledger/agentledger/verify/pack"
 )
@@ -24,15 +29,20 @@ import (
 const maxProven = 64 << 20
 
 type verifyCommand struct {
-	Bundle string `arg:"" complete:"files" help:"File with a bundle, a tlog-proof or an evidence pack, folder with an unpacked pack, - for standard input, or the address of a document, which is fetched; with --url and --slug the event id."`
+	Bundle string `arg:"" complete:"files" help:"File with a bundle, a tlog-proof, a COSE receipt or an evidence pack, folder with an unpacked pack, - for standard input, or the address of a document, which is fetched; with --url and --slug the event id."`
 	trustFlags
 	Directory directoryFlags `embed:"" prefix:"directory-"`
 
-	Entry    string `placeholder:"FILE" help:"The logged entry that a tlog-proof is for, - for standard input. A final line end is ignored." type:"input" expected:"a file with a logged entry, or - for standard input"`
-	Require  string `enum:"commitment,record,full" default:"commitment" help:"How much a bundle has to disclose: commitment, record or full."`
-	Manifest string `placeholder:"HEX" help:"SHA-256 of an evidence pack's manifest, as the log's event of the export states it." type:"hash"`
-	URL      string `name:"url" placeholder:"URL" help:"Fetch the bundle of an event from this service. For an evidence pack: fetch the log's event of the export, with the session of aps login or APS_CONSOLE_TOKEN, and compare the manifest with it." type:"url"`
-	Slug     string `placeholder:"NAME" help:"The organization's slug, with --url." type:"slug"`
+	Entry    string   `placeholder:"FILE" help:"The logged entry that a tlog-proof or a COSE receipt is for, - for standard input. A final line end is ignored." type:"input" expected:"a file with a logged entry, or - for standard input"`
+	Require  string   `enum:"commitment,record,full" default:"commitment" help:"How much a bundle has to disclose: commitment, record or full."`
+	Where    []string `placeholder:"CONDITION" sep:"none" help:"Of an evidence pack: count only the acts whose column satisfies the condition, such as 'amount_usd>500'. The operators are = != > >= < <= and ~ (contains). Repeat it for several conditions."`
+	Acts     bool     `help:"Of an evidence pack: list the counted acts."`
+	ToolKey  []string `placeholder:"VKEY" sep:"none" help:"A tool's own key: its receipt in the event, or in the events of an evidence pack, is checked under it. Repeat it for several tools." type:"vkey"`
+	Intent   string   `placeholder:"FILE" help:"With --tool-key: the bundle of the intent, which shows the act that the event is the result of. With --url it is fetched." type:"input" expected:"a file with a bundle"`
+	Coverage string   `placeholder:"FILE" help:"Of an evidence pack: the tool's record of calls that an event in the pack compared with the log, by its SHA-256." type:"input" expected:"a file with a record of calls"`
+	Manifest string   `placeholder:"HEX" help:"SHA-256 of an evidence pack's manifest, as the log's event of the export states it." type:"hash"`
+	URL      string   `name:"url" placeholder:"URL" help:"Fetch the bundle of an event from this service. For an evidence pack: fetch the log's event of the export, with the session of aps login or APS_CONSOLE_TOKEN, and compare the manifest with it." type:"url"`
+	Slug     string   `placeholder:"NAME" help:"The organization's slug, with --url." type:"slug"`
 }
 
 func (*verifyCommand) Help() string {
@@ -48,14 +58,34 @@ func (c *verifyCommand) Run(ctx context.Context, s *streams, t *people.Terminal)
 	if err != nil {
 		return err
 	}
+	tools, err := c.readToolKeys()
+	if err != nil {
+		return err
+	}
 	if c.Slug == "" && isPack(c.Bundle) {
-		want := packRequirements{Manifest: c.Manifest, Full: c.Require == "full"}
+		if c.Intent != "" {
+			return errors.New("--intent is for bundles")
+		}
+		want := packRequirements{Manifest: c.Manifest, Full: c.Require == "full", Acts: actQuestion{list: c.Acts}, ToolKeys: tools}
+		for _, text := range c.Where {
+			if err := want.Acts.addCondition(text); err != nil {
+				return err
+			}
+		}
+		if c.Coverage != "" {
+			if want.Coverage, err = digestFile(c.Coverage); err != nil {
+				return err
+			}
+		}
 		if c.URL != "" {
 			want.FindExport = func(r *pack.Report) (id.Index, bool, error) { return c.findExport(ctx, t, trusted, r) }
 		}
 		return verifyPack(ctx, c.Bundle, want, t, packTrust{Known: trusted.knownKeys(), Open: trusted.openCheckpoint,
 			Quorum: trusted.checkQuorum, QuorumTime: trusted.quorumTime, Cosignatures: trusted.validCosignatures, ErrQuorum: errQuorum,
 			Wrong: func(err error) error { return &negative{err} }, Unknown: unknownKeysError})
+	}
+	if c.Acts || len(c.Where) > 0 || c.Coverage != "" {
+		return errors.New("--where, --acts and --coverage are for evidence packs")
 	}
 	directory, err := trustFlags(c.Directory).readTrust(s, "--directory-")
 	if err != nil {
@@ -65,10 +95,28 @@ func (c *verifyCommand) Run(ctx context.Context, s *streams, t *people.Terminal)
 	if err != nil {
 		return err
 	}
-	if bytes.HasPrefix(text, []byte("c2sp.org/tlog-proof@")) {
+	receipt, proof := tlog.IsReceipt(text), bytes.HasPrefix(text, []byte("c2sp.org/tlog-proof@"))
+	switch {
+	case (receipt || proof) && (len(tools) > 0 || c.Intent != ""):
+		return errors.New("--tool-key and --intent are for bundles and evidence packs")
+	case receipt:
+		return c.checkReceipt(s, text, trusted)
+	case proof:
 		return c.checkProof(s, text, trusted)
 	}
-	return c.checkBundle(s, text, trusted, directory)
+	return c.checkBundle(ctx, s, text, trusted, directory, tools)
+}
+
+// digestFile returns the SHA-256 of a file in hex.
+func digestFile(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	_, err = io.Copy(sum, f)
+	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
 // findExport fetches and proves the log's event about the export of a pack.
@@ -109,22 +157,22 @@ func namesManifest(b *verify.Bundle, manifest string) bool {
 	return json.Unmarshal(e.Payload, &statement) == nil && statement.Manifest == manifest
 }
 
-// loadInput reads the bundle or the tlog-proof.
+// loadInput reads the bundle, the tlog-proof or the COSE receipt.
 func (c *verifyCommand) loadInput(ctx context.Context, s *streams) ([]byte, error) {
 	switch {
 	case c.URL != "":
-		return c.fetchEvent(ctx, s)
+		return c.fetchEvent(ctx, s, id.Event(c.Bundle))
 	case strings.HasPrefix(c.Bundle, "http://") || strings.HasPrefix(c.Bundle, "https://"):
 		return c.fetchAddress(ctx, s)
 	}
 	text, err := s.readInput(c.Bundle, maxProven)
 	if err != nil {
-		return nil, fmt.Errorf("<bundle>: expected a file with a bundle, a tlog-proof or an evidence pack, - for standard input, or an address: %w", err)
+		return nil, fmt.Errorf("<bundle>: expected a file with a bundle, a tlog-proof, a COSE receipt or an evidence pack, - for standard input, or an address: %w", err)
 	}
 	return text, nil
 }
 
-func (c *verifyCommand) fetchEvent(ctx context.Context, s *streams) ([]byte, error) {
+func (c *verifyCommand) fetchEvent(ctx context.Context, s *streams, event id.Event) ([]byte, error) {
 	if c.Slug == "" {
 		return nil, errors.New("no organization: set --slug")
 	}
@@ -132,7 +180,7 @@ func (c *verifyCommand) fetchEvent(ctx context.Context, s *streams) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	text, err := service.FetchBundle(ctx, id.Slug(c.Slug), id.Event(c.Bundle))
+	text, err := service.FetchBundle(ctx, id.Slug(c.Slug), event)
 	if err != nil {
 		return nil, &unable{err}
 	}
@@ -143,7 +191,7 @@ func (c *verifyCommand) fetchEvent(ctx context.Context, s *streams) ([]byte, err
 func (c *verifyCommand) fetchAddress(ctx context.Context, s *streams) ([]byte, error) {
 	address, err := url.Parse(c.Bundle)
 	if err != nil {
-		return nil, errors.New("not an address of a bundle or a tlog-proof")
+		return nil, errors.New("not an address of a bundle, a tlog-proof or a COSE receipt")
 	}
 	service, err := flags.Service{URL: address.Scheme + "://" + address.Host}.NewClient(s.err)
 	if err != nil {
@@ -172,7 +220,7 @@ func (c *verifyCommand) askedEvent() id.Event {
 	return ""
 }
 
-func (c *verifyCommand) checkBundle(s *streams, text []byte, trusted, directory auditorTrust) error {
+func (c *verifyCommand) checkBundle(ctx context.Context, s *streams, text []byte, trusted, directory auditorTrust, tools []tlog.VerifierKey) error {
 	bundle, err := verify.ParseBundle(text)
 	if err != nil {
 		return unreadableBundle(text, err)
@@ -191,6 +239,11 @@ func (c *verifyCommand) checkBundle(s *streams, text []byte, trusted, directory 
 		r.DirectoryQuorumOK = directory.checkQuorum(*r.DirectoryOK, []byte(second.Bundle.Checkpoint))
 		r.DirectoryQuorumTime = directory.quorumTime(*r.DirectoryOK, []byte(second.Bundle.Checkpoint))
 	}
+	if r.OK {
+		if r.ToolReceipt, err = c.checkToolReceipt(ctx, s, bundle, trusted, tools); err != nil {
+			return err
+		}
+	}
 	if s.json {
 		err = s.printJSON(r)
 	} else {
@@ -203,6 +256,8 @@ func (c *verifyCommand) checkBundle(s *streams, text []byte, trusted, directory 
 		return unknownKeysError(r.UnknownKeys, bundle.OrganizationSlug)
 	case !r.OK:
 		return &negative{fmt.Errorf("not proved: %s", textcheck.Printable(r.Errors[0]))}
+	case r.ToolReceipt.isWrong():
+		return &negative{fmt.Errorf("not confirmed: %s", textcheck.Printable(r.ToolReceipt.Error))}
 	case len(trusted.keys) == 0:
 		return errors.New("can't tell whose log this is: neither --key nor --policy names it")
 	case r.QuorumOK != nil && !*r.QuorumOK:
@@ -212,7 +267,10 @@ func (c *verifyCommand) checkBundle(s *streams, text []byte, trusted, directory 
 	case r.DirectoryQuorumOK != nil && !*r.DirectoryQuorumOK:
 		return errDirectoryQuorum
 	}
-	return checkDisclosure(c.Require, r.Report)
+	if err := checkDisclosure(c.Require, r.Report); err != nil {
+		return err
+	}
+	return r.ToolReceipt.checkConfirmed(len(tools) > 0, r.EnvelopeOK != nil)
 }
 
 // These prove nothing wrong: cosignatures come after a checkpoint, and listings after an event.

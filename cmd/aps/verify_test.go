@@ -161,6 +161,56 @@ func TestVerifyProofText(t *testing.T) {
 	}
 }
 
+func TestVerifyReceipt(t *testing.T) {
+	dir, key, other := logs(t)
+	file := filepath.Join(dir, "full.json")
+	entry, wrong := file+".entry", filepath.Join(dir, "record.json.entry")
+	receipt := load(t, file+".cose")
+	other5 := load(t, filepath.Join(dir, "record.json.cose"))
+	quorum := func(lines string) string { return written(t, "log "+key+"\n"+lines) }
+	byWitness := "witness w " + witness(t, 1).Key().String() + "\nquorum w\n"
+	replace := func(old, new string) string {
+		t.Helper()
+		if strings.Count(receipt, old) != 1 {
+			t.Fatalf("%q is in the receipt %d times", old, strings.Count(receipt, old))
+		}
+		return strings.Replace(receipt, old, new, 1)
+	}
+	for name, tc := range map[string]struct {
+		text   string
+		args   []string
+		status int
+		want   string // in output or report
+	}{
+		"whole":                     {receipt, []string{"--key", key, "--entry", entry}, 0, "proved: entry 4 of 6."},
+		"by another key of the log": {receipt, []string{"--key", renamed(t, key, 9), "--keys", savedKeys(t, renamed(t, key, 9), key), "--entry", entry}, 0, "proved: entry 4 of 6."},
+		"JSON":                      {receipt, []string{"--key", key, "--entry", entry, "--json"}, 0, `{"ok":true,"origin":"log.example/o/ab000000-0000-0000-0000-000000000001","log_index":3,"tree_size":6,"root_hash":"`},
+		"a line end behind it":      {receipt, []string{"--key", key, "--entry", written(t, load(t, entry)+"\n")}, 0, "proved: entry 4 of 6."},
+		"two line ends behind it":   {receipt, []string{"--key", key, "--entry", written(t, load(t, entry)+"\n\n")}, 1, "not proved: "},
+		"policy without witnesses":  {receipt, []string{"--policy", quorum("quorum none\n"), "--entry", entry}, 0, "proved: entry 4 of 6."},
+		"policy with witnesses":     {receipt, []string{"--policy", quorum(byWitness), "--entry", entry}, 2, "a COSE receipt has no cosignatures"},
+		"another entry":             {receipt, []string{"--key", key, "--entry", wrong}, 1, "not proved: entry and index"},
+		"of another entry":          {other5, []string{"--key", key, "--entry", entry}, 1, "not proved: entry and index"},
+		"another key":               {receipt, []string{"--key", other, "--entry", entry}, 2, "can't tell: signed by the key " + signerOf(key) + ", "},
+		"another key and entry":     {receipt, []string{"--key", other, "--entry", wrong}, 1, "not proved: entry and index"},
+		"another index":             {replace("\x83\x06\x03", "\x83\x06\x02"), []string{"--key", key, "--entry", entry}, 1, "not proved: entry and index"},
+		"another size":              {strings.Replace(replace("\x83\x06\x03", "\x83\x05\x03"), "tree 6", "tree 5", 1), []string{"--key", key, "--entry", entry}, 1, "not proved: check receipt: "},
+		"two sizes":                 {replace("tree 6", "tree 7"), []string{"--key", key, "--entry", entry}, 2, "can't tell: not a COSE receipt of this service"},
+		"signature changed":         {receipt[:len(receipt)-1] + string([]byte{receipt[len(receipt)-1] ^ 1}), []string{"--key", key, "--entry", entry}, 1, "FAIL  receipt"},
+		"cut":                       {receipt[:len(receipt)-1], []string{"--key", key, "--entry", entry}, 2, "can't tell: not a COSE receipt of this service"},
+		"no entry":                  {receipt, []string{"--key", key}, 2, "set --key or --policy, and --entry"},
+		"no key":                    {receipt, []string{"--entry", entry}, 2, "set --key or --policy, and --entry"},
+		"no entry file":             {receipt, []string{"--key", key, "--entry", "none"}, 2, "--entry"},
+		"entry from the same input": {receipt, []string{"--key", key, "--entry", "-"}, 2, "--entry: standard input is already used for the proof"},
+		"more than it shows":        {receipt, []string{"--key", key, "--entry", entry, "--require", "full"}, 2, "can't tell: a COSE receipt does not show the full"},
+	} {
+		got := aps(t, tc.text, append([]string{"verify", "-"}, tc.args...)...)
+		if got.status != tc.status || !strings.Contains(got.out+got.report, tc.want) {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
 func TestVerifyFetches(t *testing.T) {
 	s := filled(t, 4)
 	mine, other := s.Organization(0), s.Organization(1)

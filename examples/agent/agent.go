@@ -2,6 +2,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,7 +14,10 @@ import (
 
 // Guard returns the guard of the agent's actions. Its journal lies in a folder; a restart
 // with the same folder continues where the agent was. The caller closes the journal.
-func Guard(folder string) (*guard.Guard, error) {
+//
+// It returns an error if the policy does not deny the tool named denied. The examples call it to show a denial, and without a
+// policy the call would be made.
+func Guard(ctx context.Context, folder string, denied id.Tool) (*guard.Guard, error) {
 	service, err := client.New(client.Config{BaseURL: os.Getenv("APS_URL"), Token: os.Getenv("APS_TOKEN")})
 	if err != nil {
 		return nil, fmt.Errorf("APS_URL, APS_TOKEN: %w", err)
@@ -21,6 +25,13 @@ func Guard(folder string) (*guard.Guard, error) {
 	signer, err := loadSigner()
 	if err != nil {
 		return nil, err
+	}
+	decision, err := service.Evaluate(ctx, client.Question{Organization: signer.Identity().Organization, Agent: signer.Identity().Agent, Tool: denied})
+	if err != nil {
+		return nil, err
+	}
+	if decision.Decision != id.Deny {
+		return nil, fmt.Errorf("nothing would be enforced: no active policy denies %s. Activate the policy of examples/README.md first", denied)
 	}
 	journal, err := guard.OpenJournal(folder, guard.JournalOptions{})
 	if err != nil {

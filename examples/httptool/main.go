@@ -32,7 +32,7 @@ func main() {
 }
 
 func runRequests(ctx context.Context, slug id.Slug, journal string) error {
-	actions, err := agent.Guard(journal)
+	actions, err := agent.Guard(ctx, journal, "shop.customers.delete")
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func main() {
 }
 
 func runConversation(ctx context.Context, ticket, journal string) error {
-	actions, err := agent.Guard(journal)
+	actions, err := agent.Guard(ctx, journal, "acme.customers.delete")
 	if err != nil {
 		return err
 	}

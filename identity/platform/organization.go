@@ -13,6 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/wire"
+	"github.com/agentledger/agentledger/internal/wire/issued"
 )
 
 // NewOrganization is the request for an organization. Members after AdminEmail may be zero.
@@ -36,16 +37,16 @@ func (c *Calls) createOrganization(w http.ResponseWriter, r *http.Request, bound
 }
 
 // CreateOrganization creates an organization with its owner, its first agent and its first ingest key.
-func (c *Calls) CreateOrganization(ctx context.Context, wanted NewOrganization) (wire.CreatedOrganization, error) {
+func (c *Calls) CreateOrganization(ctx context.Context, wanted NewOrganization) (issued.CreatedOrganization, error) {
 	made, err := c.Provisioner.CreateOrganization(ctx, provision.Request{
 		Name: wanted.Name, Slug: wanted.Slug, Plan: wanted.Plan, Organization: wanted.OrganizationID,
 		Disclosure: wanted.Disclosure, AdminEmail: wanted.AdminEmail, AdminPassword: wanted.AdminPassword,
 	})
 	if err != nil {
-		return wire.CreatedOrganization{}, err
+		return issued.CreatedOrganization{}, err
 	}
 	identity := made.State.Identity()
-	return wire.CreatedOrganization{
+	return issued.CreatedOrganization{
 		OrganizationID: identity.Organization, Slug: made.Slug, Origin: identity.Origin,
 		LogKey: made.State.VerifierKey().String(), MembershipID: made.Membership.ID, Account: made.Account(),
 		Agent:     made.Agent.Wire(),

@@ -70,6 +70,7 @@ var forms = map[string]form{
 	"archive":    {expected: "the address of an object store, s3://BUCKET/PREFIX?endpoint=URL&region=NAME or file:///FOLDER", valid: isArchive, secret: true},
 	"smtp":       {expected: "the address of a mail server, smtps://HOST?from=ADDRESS or smtp://HOST?from=ADDRESS", valid: isURL("smtp", "smtps"), secret: true},
 	"listen":     {expected: "an address to listen at, HOST:PORT, :PORT or unix:PATH", valid: isListenAddress},
+	"location":   {expected: "a named location of nginx, such as @tool", valid: regexp.MustCompile(`^@[A-Za-z0-9_-]{1,64}$`).MatchString},
 	"network":    {expected: "a network, such as 10.1.0.0/16", valid: parses(netip.ParsePrefix)},
 	"token":      {expected: "an ingest key, visible ASCII characters without spaces", valid: isToken, secret: true},
 

@@ -45,6 +45,7 @@ type formed struct {
 	Archive string            `type:"archive"`
 	SMTP    string            `name:"smtp" type:"smtp"`
 	Listen  string            `type:"listen"`
+	Nginx   string            `type:"location"`
 	Allow   []netip.Prefix    `type:"network"`
 	Token   string            `type:"token" env:"SAMPLE_TOKEN"`
 	Plans   map[string]uint64 `default:"free=1"`
@@ -105,6 +106,7 @@ func TestForms(t *testing.T) {
 		"archive": {[]string{"s3://bucket/prefix?region=x", "file:///folder"}, []string{"s3:", "bucket", "http://x"}},
 		"smtp":    {[]string{"smtps://mail.example?from=a@b.example"}, []string{"mail.example", "http://x"}},
 		"listen":  {[]string{":8080", "127.0.0.1:0", "[::1]:80", "unix:/run/x", "localhost:http"}, []string{"8080", "localhost", "x:y:z", ":99999", "unix:"}},
+		"nginx":   {[]string{"@tool"}, []string{"tool", "/tool", "@a b"}},
 		"token":   {[]string{"apl_live_x", "apl_live_x\n"}, []string{"a b", "ä"}},
 		"in":      {[]string{file, "-"}, []string{dir, file + "x"}},
 		"dir":     {[]string{dir}, []string{file, file + "x"}},

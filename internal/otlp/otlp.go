@@ -94,27 +94,32 @@ func visitFields(message []byte, visit func(protowire.Number, protowire.Type, []
 	return nil
 }
 
-// jsonResponse is a JSON response to an export of log records.
+// jsonResponse is a JSON response to an export of log records or spans.
 type jsonResponse struct {
 	Partial jsonRejection `json:"partialSuccess"`
 }
 
 type jsonRejection struct {
-	Rejected jsontext.Value `json:"rejectedLogRecords"` // a number, or a string that contains one
-	Message  string         `json:"errorMessage"`
+	Records jsontext.Value `json:"rejectedLogRecords"` // a number, or a string that contains one
+	Spans   jsontext.Value `json:"rejectedSpans"`
+	Message string         `json:"errorMessage"`
 }
 
-// ReadLogsJSON parses a JSON response to an export of log records.
-func ReadLogsJSON(body []byte) (Rejection, error) {
+// ReadJSON parses a JSON response to an export of log records or spans.
+func ReadJSON(body []byte) (Rejection, error) {
 	var a jsonResponse
 	if err := json.Unmarshal(body, &a); err != nil {
 		return Rejection{}, fmt.Errorf("read response: %w", err)
 	}
 	r := Rejection{Message: a.Partial.Message}
-	if len(a.Partial.Rejected) == 0 || a.Partial.Rejected.Kind() == 'n' {
+	rejected := a.Partial.Records
+	if len(rejected) == 0 {
+		rejected = a.Partial.Spans
+	}
+	if len(rejected) == 0 || rejected.Kind() == 'n' {
 		return r, nil
 	}
-	count, err := strconv.ParseInt(string(bytes.Trim(a.Partial.Rejected, `"`)), 10, 64)
+	count, err := strconv.ParseInt(string(bytes.Trim(rejected, `"`)), 10, 64)
 	if err != nil {
 		return Rejection{}, fmt.Errorf("read response: rejected records: %w", err)
 	}

@@ -59,7 +59,7 @@ func TestReadProtobuf(t *testing.T) {
 	}
 }
 
-func TestReadLogsJSON(t *testing.T) {
+func TestReadJSON(t *testing.T) {
 	for body, want := range map[string]otlp.Rejection{
 		`{}`:                      {},
 		`{"partialSuccess":{}}`:   {},
@@ -70,7 +70,7 @@ func TestReadLogsJSON(t *testing.T) {
 		`{"partialSuccess":{"rejectedLogRecords":null,"errorMessage":"slow"}}`:       {Message: "slow"},
 		`{"partialSuccess":{"rejectedLogRecords":"-1"}}`:                             {Count: -1},
 	} {
-		if got, err := otlp.ReadLogsJSON([]byte(body)); err != nil || got != want {
+		if got, err := otlp.ReadJSON([]byte(body)); err != nil || got != want {
 			t.Errorf("%s: got %+v, %v, want %+v", body, got, err, want)
 		}
 	}
@@ -78,7 +78,7 @@ func TestReadLogsJSON(t *testing.T) {
 		``, `[]`, `<html>`, `{"partialSuccess":7}`, `{"partialSuccess":{"rejectedLogRecords":"many"}}`,
 		`{"partialSuccess":{"rejectedLogRecords":1.5}}`, `{"partialSuccess":{"rejectedLogRecords":"9223372036854775808"}}`,
 	} {
-		if got, err := otlp.ReadLogsJSON([]byte(body)); err == nil {
+		if got, err := otlp.ReadJSON([]byte(body)); err == nil {
 			t.Errorf("%s: got %+v, want an error", body, got)
 		}
 	}

@@ -22,13 +22,15 @@ const (
 	ByToken          Credential = "token"
 	ByPlatformSecret Credential = "platform_secret"
 	ByCommand        Credential = "command" // of a user of the machine
+	ByShare          Credential = "share"   // a link to a view (package share)
+	BySlack          Credential = "slack"   // a signed request of Slack
 )
 
 // Source is where a call came from. It is stored in a record and never in the event, because entries and records are
 // public, envelopes may be, and nothing in a ledger can be retracted.
 type Source struct {
 	Credential Credential `json:"credential"`
-	ID         string     `json:"id,omitzero"`      // public name of the session or token
+	ID         string     `json:"id,omitzero"`      // public name of the session, token or user of Slack
 	Address    netip.Addr `json:"address,omitzero"` // of the client; zero if unknown
 }
 

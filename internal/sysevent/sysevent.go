@@ -79,7 +79,16 @@ const (
 	// MemberSignIn is a change of how a member signs in (account.SignInChange).
 	MemberSignIn Kind = "ledger_member_sign_in_changed"
 
+	// DeputyNamed and DeputyEnded are about a deputy who votes in place of a member for a time.
+	DeputyNamed Kind = "ledger_deputy_named"
+	DeputyEnded Kind = "ledger_deputy_ended"
+
+	// SlackLinked and SlackUnlinked begin and end the link of a member to a user of Slack, by whom the member votes.
+	SlackLinked   Kind = "ledger_slack_linked"
+	SlackUnlinked Kind = "ledger_slack_unlinked"
+
 	EvidenceExported Kind = "ledger_evidence_exported"
+	CoverageCompared Kind = "ledger_coverage_compared"
 
 	StreamExportChanged Kind = "ledger_stream_export_changed"
 	StreamExportDeleted Kind = "ledger_stream_export_deleted"
@@ -92,7 +101,14 @@ const (
 	InvitationRenewed Kind = "ledger_invitation_renewed"
 	InvitationRevoked Kind = "ledger_invitation_revoked"
 
+	ViewSaved   Kind = "ledger_view_saved"
+	ViewRemoved Kind = "ledger_view_removed"
+
 	RecordsAccepted Kind = "ledger_records_accepted"
+
+	ShareCreated Kind = "ledger_share_created"
+	ShareOpened  Kind = "ledger_share_opened"
+	ShareRevoked Kind = "ledger_share_revoked"
 )
 
 // Operator is the principal of changes that were made with the platform secret.

@@ -13,3 +13,11 @@ func Count[N ~int | ~int64 | ~uint32 | ~uint64 | ~float64](n N, one string, many
 	}
 	return fmt.Sprintf("%v %ss", n, one)
 }
+
+// GroupDigits returns the digits of a whole number with commas between groups of three.
+func GroupDigits(digits string) string {
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"log/slog"
 	"slices"
 
 	"github.com/agentledger/agentledger/id"
@@ -51,25 +50,6 @@ type AgentKeys struct {
 	Next Text       `json:"next"`
 }
 
-// Credentials let an agent sign. The answer that creates them is the only one that contains them.
-type Credentials struct {
-	AgentID    id.Agent `json:"agent_id"`
-	KeyID      id.Key   `json:"key_id"`
-	PrivateB64 string   `json:"private_key_b64"` // the 32-byte seed, standard base64
-	PublicB64  string   `json:"public_key_b64"`
-}
-
-// LogValue returns the key ID only, so that logs never contain the private key.
-func (c Credentials) LogValue() slog.Value {
-	return slog.StringValue("credentials of " + string(c.KeyID))
-}
-
-// CreatedAgent is the answer to a new agent whose key the service generated.
-type CreatedAgent struct {
-	Agent       Agent       `json:"agent"`
-	Credentials Credentials `json:"credentials"`
-}
-
 // CreatedAgentWithKey is the answer to a new agent that brought its own key.
 type CreatedAgentWithKey struct {
 	Agent Agent    `json:"agent"`
@@ -78,17 +58,25 @@ type CreatedAgentWithKey struct {
 
 // IngestKey is an ingest key without its secret.
 type IngestKey struct {
-	KeyID      string     `json:"key_id"`
-	Name       string     `json:"name"`
-	KeyPrefix  string     `json:"key_prefix"`
-	Scopes     []string   `json:"scopes"`
-	Agents     []id.Agent `json:"agents"` // empty: all
-	CreatedAt  id.Instant `json:"created_at"`
-	CreatedBy  string     `json:"created_by"`
-	ExpiresAt  Time       `json:"expires_at"`
-	RevokedAt  Time       `json:"revoked_at"`
-	Asks       bool       `json:"asks"`
-	LastUsedAt Time       `json:"last_used_at"`
+	KeyID      string         `json:"key_id"`
+	Name       string         `json:"name"`
+	KeyPrefix  string         `json:"key_prefix"`
+	Scopes     []string       `json:"scopes"`
+	Agents     []id.Agent     `json:"agents"` // empty: all
+	CreatedAt  id.Instant     `json:"created_at"`
+	CreatedBy  string         `json:"created_by"`
+	ExpiresAt  Time           `json:"expires_at"`
+	RevokedAt  Time           `json:"revoked_at"`
+	Asks       bool           `json:"asks"`
+	Subjects   *SubjectIssuer `json:"subject_issuer,omitzero"`
+	LastUsedAt Time           `json:"last_used_at"`
+}
+
+// SubjectIssuer is whose tokens prove on_behalf_of of the events that an ingest key sends.
+type SubjectIssuer struct {
+	Issuer   string `json:"issuer"`
+	Audience string `json:"audience"`
+	Required bool   `json:"required"`
 }
 
 // Has reports whether the key has a scope.

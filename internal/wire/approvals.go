@@ -17,6 +17,7 @@ type Approval struct {
 	ActionDigest id.Hash        `json:"action_digest"`
 	Trace        Text           `json:"trace_id"`
 	Principal    Text           `json:"actor_principal"`
+	Intent       Text           `json:"intent_event_id"` // the event that asked; null if none
 	IngestKey    string         `json:"ingest_key_id"`
 	Policy       AppliedPolicy  `json:"policy"`
 	Quorum       int            `json:"quorum"`
@@ -30,6 +31,16 @@ type Approval struct {
 	ReasonCode   Text           `json:"reason_code"`
 	MayVote      bool           `json:"may_vote"` // whether the caller may vote now
 	WhyNot       Text           `json:"why_not"`
+	TakeBack     Time           `json:"take_back_until"` // until when the caller, who approved, is offered to revoke the approval
+	Shown        []Shown        `json:"shown,omitempty"` // values of the organization's columns; absent like the payload
+}
+
+// Shown is a value of a column of the organization, in words for people.
+type Shown struct {
+	Path   string `json:"path"`
+	Label  string `json:"label"` // such as "order"; "" if Text says what it is
+	Text   string `json:"text"`  // such as "A-1009", or "640.00 USD"
+	Amount bool   `json:"amount"`
 }
 
 // Open reports whether the approval is pending, or approved and not used yet.
@@ -71,7 +82,9 @@ type Vote struct {
 	Vote      string         `json:"vote"` // approve or deny
 	Comment   string         `json:"comment"`
 	Code      string         `json:"reason_code,omitzero"`
+	Via       string         `json:"via,omitzero"` // slack; absent for votes on the service's own pages and interface
 	At        id.Instant     `json:"at"`
+	DeputyFor string         `json:"deputy_for,omitzero"` // account in whose place the voter voted
 	Signature *VoteSignature `json:"signature,omitempty"` // nil for an unverified operator claim
 }
 
@@ -85,6 +98,7 @@ type VoteSignature struct {
 // ApprovalDetail is one approval with the sign-in changes that approvers should know of.
 type ApprovalDetail struct {
 	Approval `json:",inline"`
+	Act      *ActLink       `json:"act"` // that the approval belongs to: its intent, or the step that consumed it; nil if there is none
 	SignIns  []SignInChange `json:"sign_in_changes"`
 }
 
@@ -109,6 +123,24 @@ type SignInChange struct {
 	Change    string     `json:"change"`
 	By        string     `json:"by"`
 	ChangedAt id.Instant `json:"changed_at"`
+}
+
+// Deputy is a member who votes in place of another one for a period.
+type Deputy struct {
+	MembershipID    string     `json:"membership_id"` // of the represented member
+	AccountID       string     `json:"account_id"`
+	Email           string     `json:"email"`
+	DeputyAccountID string     `json:"deputy_account_id"`
+	DeputyEmail     string     `json:"deputy_email"`
+	From            id.Instant `json:"from"`
+	Until           id.Instant `json:"until"`
+	State           string     `json:"state"` // member.DeputyState
+}
+
+// Deputies is a page of the list of deputies.
+type Deputies struct {
+	Deputies []Deputy `json:"deputies"`
+	Next     Text     `json:"next"`
 }
 
 // VoterKey is a passkey that signs a member's votes.

@@ -16,6 +16,7 @@ type Endpoint struct {
 	FailingSince   Time        `json:"failing_since"`
 	SigningKeyID   string      `json:"signing_key_id"`
 	PublicKey      string      `json:"public_key"`
+	HasSlackSecret bool        `json:"has_slack_signing_secret,omitzero"`
 	HasSecret      bool        `json:"has_secret"`
 	Secret         string      `json:"secret,omitzero"` // only in the answer to the call that generated it
 	FormerKeys     []FormerKey `json:"former_keys"`     // that still sign

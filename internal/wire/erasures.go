@@ -15,7 +15,9 @@ type Erasure struct {
 	Approval  Text          `json:"approval_id"`
 	Agent     Text          `json:"agent_id"`
 	Trace     Text          `json:"trace_id"`
-	Principal Text          `json:"principal"` // also null once the erasure has ended
+	Principal Text          `json:"principal"`             // also null once the erasure has ended
+	Subject   Text          `json:"on_behalf_of,omitzero"` // absent unless By is on_behalf_of, and once the erasure has ended
+	Issuer    Text          `json:"issuer,omitzero"`       // of Subject; absent for all issuers
 	From      Text          `json:"from"`
 	To        Text          `json:"to"`
 	TreeSize  id.Index      `json:"tree_size"` // no event from this index on is erased

@@ -1,8 +1,11 @@
 package wire
 
 import (
+	"iter"
+
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/verify"
 )
@@ -18,11 +21,28 @@ type Event struct {
 	Kind       string     `json:"action_kind"`
 	Declared   string     `json:"declared"`
 	Effective  string     `json:"effective"`
-	Rule       Text       `json:"rule_id"`
-	Signer     string     `json:"signer"`
-	Trace      id.Trace   `json:"trace_id"`
-	Principal  Text       `json:"actor_principal"`    // null if the envelope is erased
-	ErasedAt   Time       `json:"erased_at,omitzero"` // absent unless the envelope is erased
+	DecidedBy  `json:",inline"`
+	Signer     string   `json:"signer"`
+	Trace      id.Trace `json:"trace_id"`
+	Caller     id.Trace `json:"caller_trace_id,omitzero"` // of the caller's traceparent; absent if none or equal to Trace
+	Principal  Text     `json:"actor_principal"`          // null if the envelope is erased
+	// OnBehalfOf is for whom the agent acted; absent if the event does not state it, or if the envelope is erased.
+	OnBehalfOf *OnBehalfOf `json:"on_behalf_of,omitzero"`
+	ErasedAt   Time        `json:"erased_at,omitzero"` // absent unless the envelope is erased
+}
+
+// OnBehalfOf is for whom an agent acted, as the event states it.
+type OnBehalfOf struct {
+	event.OnBehalfOf `json:",inline"`
+	Verified         bool `json:"verified"` // whether the service verified a token of the issuer; otherwise the agent claims it
+}
+
+// DecidedBy is the version of a policy, and the rule, that decided on an event. Its members are null for an event on which no policy decided.
+type DecidedBy struct {
+	Policy  Text   `json:"policy_id"`
+	Version Number `json:"policy_version"`
+	Digest  Text   `json:"policy_digest"`
+	Rule    Text   `json:"rule_id"`
 }
 
 // Tightened reports whether the effective decision differs from the declared one.
@@ -34,12 +54,31 @@ type Predecessor struct {
 	Events id.Index  `json:"events"` // its size
 }
 
+// ListedEvent is an event of a list.
+type ListedEvent struct {
+	Event `json:",inline"`
+	Act   *ActLink `json:"act"` // nil if the event is about none
+}
+
 // Events is a page of a list of events.
 type Events struct {
-	Events      []Event      `json:"events"`
-	Next        Text         `json:"next"`
-	IndexedTo   id.Index     `json:"indexed_to"`  // the list covers events before this index
-	Predecessor *Predecessor `json:"predecessor"` // nil for the organization's first log
+	Events      []ListedEvent `json:"events"`
+	Next        Text          `json:"next"`
+	IndexedTo   id.Index      `json:"indexed_to"`  // the list covers events before this index
+	Predecessor *Predecessor  `json:"predecessor"` // nil for the organization's first log
+	*Searched   `json:",inline"`
+}
+
+// Searched is how far a page of a text search looked. Other pages lack its members.
+type Searched struct {
+	Looked   int       `json:"looked"` // events that were searched for the text
+	LookedTo *LookedTo `json:"looked_to"`
+}
+
+// LookedTo is the event up to which a search looked, in the order of the list. It may be one that the filters exclude.
+type LookedTo struct {
+	Index      id.Index   `json:"log_index"`
+	ReceivedAt id.Instant `json:"received_at"`
 }
 
 // EventDetail is one event with its documents.
@@ -50,6 +89,16 @@ type EventDetail struct {
 	Bundle   *verify.Bundle `json:"bundle"`            // nil while the ledger can't prove anything
 	Before   *Event         `json:"before_in_trace"`
 	After    *Event         `json:"after_in_trace"`
+	Act      *ActLink       `json:"act"` // nil if the event is about none
+}
+
+// ActLink is the act that an event is about: the event itself, or the act whose result it states or to whose approval it belongs.
+type ActLink struct {
+	Index    id.Index  `json:"log_index"`
+	ID       id.Event  `json:"event_id"`
+	Outcome  string    `json:"outcome"`
+	Approval Text      `json:"approval_id"`
+	Result   *id.Index `json:"result_index"`
 }
 
 // Trace is a trace in a list.
@@ -76,8 +125,8 @@ type Traces struct {
 
 // Step is an event of a trace.
 type Step struct {
-	Event  `json:",inline"`
-	Parent Text `json:"parent_event_id"` // another event of the trace
+	ListedEvent `json:",inline"`
+	Parent      Text `json:"parent_event_id"` // another event of the trace
 }
 
 // Tree is a page of the events of a trace, oldest first. Their parents make it a tree.
@@ -89,34 +138,6 @@ type Tree struct {
 	Predecessor *Predecessor `json:"predecessor"`
 }
 
-// GroupCount is the number of events of one group. It contains only the members of the requested dimensions; a member is
-// "" for events that lack the value.
-type GroupCount struct {
-	Agent    *id.Agent   `json:"agent_id,omitzero"`
-	Tool     *id.Tool    `json:"tool_name,omitzero"`
-	Decision *string     `json:"decision,omitzero"`
-	Rule     *string     `json:"rule_id,omitzero"`
-	Hour     *id.Instant `json:"hour,omitzero"`
-	Events   uint64      `json:"events"`
-}
-
-// Stats are counts of events.
-type Stats struct {
-	Events      uint64       `json:"events"`
-	Counts      []GroupCount `json:"counts"`
-	Waits       Waits        `json:"approval_waits"`
-	IndexedTo   id.Index     `json:"indexed_to"`
-	Predecessor *Predecessor `json:"predecessor"`
-}
-
-// Waits are the times from the request for an approval to the vote that decided it.
-type Waits struct {
-	Decided  int    `json:"decided"`
-	P50      *int64 `json:"p50_ms"` // nil if none was decided
-	P99      *int64 `json:"p99_ms"`
-	Complete bool   `json:"complete"` // covers all decisions, not only the latest ones
-}
-
 // AuditEntry is one of the service's own events in the audit list.
 type AuditEntry struct {
 	Index      id.Index       `json:"log_index"`
@@ -125,6 +146,7 @@ type AuditEntry struct {
 	ReceivedAt id.Instant     `json:"received_at"`
 	Kind       string         `json:"kind"`
 	Sentence   string         `json:"sentence"`
+	Change     string         `json:"-"` // the sentence without where the call came from
 	Actor      Actor          `json:"actor"`
 	Source     *Source        `json:"source"`  // nil if none was stored
 	Payload    jsontext.Value `json:"payload"` // as it was signed; null if the envelope is erased
@@ -133,8 +155,8 @@ type AuditEntry struct {
 
 // Actor is who caused a change.
 type Actor struct {
-	Type  string `json:"type"` // account, operator, ingest_key, or unknown if the envelope is erased
-	ID    string `json:"id"`   // of the account or the ingest key; otherwise ""
+	Type  string `json:"type"` // account, operator, ingest_key, share, or unknown if the envelope is erased
+	ID    string `json:"id"`   // of the account, the ingest key or the link; otherwise ""
 	Name  string `json:"name"`
 	Email string `json:"email"`
 	Token string `json:"token"` // public name of the console token that acted for the account
@@ -165,15 +187,32 @@ type Act struct {
 	Tool       id.Tool     `json:"tool_name"`
 	Kind       string      `json:"action_kind"`
 	Trace      id.Trace    `json:"trace_id"`
-	Principal  Text        `json:"actor_principal"` // null if the envelope is erased
+	Caller     id.Trace    `json:"caller_trace_id,omitzero"` // of the caller's traceparent; absent if none or equal to Trace
+	Principal  Text        `json:"actor_principal"`          // null if the envelope is erased
+	OnBehalfOf *OnBehalfOf `json:"on_behalf_of,omitzero"`    // as of an event
 	Outcome    string      `json:"outcome"`
 	Decision   id.Decision `json:"decision"` // of the policy
-	Policy     Text        `json:"policy_id"`
-	Rule       Text        `json:"rule_id"`
-	Approval   Text        `json:"approval_id"`
-	Votes      []ActVote   `json:"votes"` // on the approval, in the order of the ledger
-	Result     *ActResult  `json:"result"`
-	ErasedAt   Time        `json:"erased_at,omitzero"` // absent unless the envelope is erased
+	DecidedBy  `json:",inline"`
+	Approval   Text       `json:"approval_id"`
+	Votes      []ActVote  `json:"votes"` // on the approval, in the order of the ledger
+	Result     *ActResult `json:"result"`
+	ErasedAt   Time       `json:"erased_at,omitzero"` // absent unless the envelope is erased
+
+	// Columns are the values of the organization's columns, by path: a number, a text, or null. Absent are the reasons for null: missing,
+	// other_type, too_long or erased. Both are only for roles that read payloads.
+	Columns map[string]jsontext.Value `json:"columns,omitempty"`
+	Absent  map[string]string         `json:"absent,omitempty"`
+
+	Identifiers *ActIdentifiers `json:"identifiers,omitzero"` // absent unless requested
+}
+
+// ActIdentifiers are what the record of a tool may have of a call. They are read from envelopes, so they are null if the envelope
+// is erased.
+type ActIdentifiers struct {
+	CallID       Text `json:"call_id"`       // of the payload, if it is a text of at most 256 bytes
+	InputDigest  Text `json:"input_digest"`  // SHA-256 of the arguments in exact form: of the payload, or computed from it
+	ActionDigest Text `json:"action_digest"` // of agent, tool and payload
+	GrantNonce   Text `json:"grant_nonce"`   // as the result states it
 }
 
 // ActVote is a vote on the approval of an act, or the withdrawal of the approval by a user.
@@ -182,6 +221,9 @@ type ActVote struct {
 	Name    Text   `json:"name"`
 	Email   Text   `json:"email"` // null if the account no longer exists
 	Vote    string `json:"vote"`  // approve or deny
+	// DeputyFor is the account in whose place a deputy voted, with its name, or its email address if it has none.
+	DeputyFor     string `json:"deputy_for,omitzero"`
+	DeputyForName string `json:"deputy_for_name,omitzero"`
 }
 
 // ActResult is the event that states the result of an act.
@@ -193,7 +235,85 @@ type ActResult struct {
 // Acts is a page of a list of acts.
 type Acts struct {
 	Acts        []Act        `json:"acts"`
+	Columns     []string     `json:"columns,omitempty"` // the paths in Act.Columns, in the order of the settings
 	Next        Text         `json:"next"`
 	IndexedTo   id.Index     `json:"indexed_to"`
 	Predecessor *Predecessor `json:"predecessor"`
+	*Searched   `json:",inline"`
+}
+
+// Cut is the last line of a stream of NDJSON that ends at its limit although there are more rows.
+type Cut struct {
+	Cut  bool `json:"cut"`
+	Next Text `json:"next"` // the parameter after of the next row
+}
+
+// ActCount is the number of acts of one group. It contains only the members of the requested dimensions; a member is "" for
+// acts that lack the value.
+type ActCount struct {
+	Outcome       *string        `json:"outcome,omitzero"`
+	Agent         *id.Agent      `json:"agent_id,omitzero"`
+	Tool          *id.Tool       `json:"tool_name,omitzero"`
+	Decision      *string        `json:"decision,omitzero"`
+	Declared      *string        `json:"declared,omitzero"`
+	Rule          *string        `json:"rule_id,omitzero"`
+	Approver      *string        `json:"approver,omitzero"`       // account ID
+	ApproverName  *string        `json:"approver_name,omitzero"`  // current one
+	ApproverEmail *string        `json:"approver_email,omitzero"` // current one
+	Hour          *id.Instant    `json:"hour,omitzero"`
+	Day           *id.Instant    `json:"day,omitzero"`
+	Acts          uint64         `json:"acts"`
+	Approvals     ApprovalCounts `json:"approvals"`
+}
+
+// ApprovalCounts are the numbers of acts by the state of their approval. Requested is the sum of the next five.
+type ApprovalCounts struct {
+	Requested uint64 `json:"requested"`
+	Waiting   uint64 `json:"waiting"`
+	Approved  uint64 `json:"approved"`
+	Refused   uint64 `json:"refused"`
+	Expired   uint64 `json:"expired"`
+	Cancelled uint64 `json:"cancelled"`
+	Done      uint64 `json:"done"`        // approved, and the act is done
+	P50       *int64 `json:"wait_p50_ms"` // from the request to the decision; nil if none was approved or refused
+	P90       *int64 `json:"wait_p90_ms"`
+}
+
+// OutcomeCounts are the numbers of acts by outcome.
+type OutcomeCounts struct {
+	Done      uint64 `json:"done"`
+	Failed    uint64 `json:"failed"`
+	Refused   uint64 `json:"refused"`
+	Denied    uint64 `json:"denied"`
+	Expired   uint64 `json:"expired"`
+	Cancelled uint64 `json:"cancelled"`
+	Unknown   uint64 `json:"unknown"`
+	Waiting   uint64 `json:"waiting"`
+	Open      uint64 `json:"open"`
+}
+
+// Outcomes returns the outcomes of acts, in the order of their precedence.
+func Outcomes() []string {
+	return []string{"done", "failed", "refused", "denied", "expired", "cancelled", "unknown", "waiting", "open"}
+}
+
+// All yields the outcomes with their counts, in the order of Outcomes.
+func (c OutcomeCounts) All() iter.Seq2[string, uint64] {
+	return func(yield func(string, uint64) bool) {
+		for i, n := range []uint64{c.Done, c.Failed, c.Refused, c.Denied, c.Expired, c.Cancelled, c.Unknown, c.Waiting, c.Open} {
+			if !yield(Outcomes()[i], n) {
+				return
+			}
+		}
+	}
+}
+
+// Stats are counts of acts.
+type Stats struct {
+	Acts        uint64         `json:"acts"`
+	Outcomes    OutcomeCounts  `json:"outcomes"`
+	Approvals   ApprovalCounts `json:"approvals"`
+	Counts      []ActCount     `json:"counts"`
+	IndexedTo   id.Index       `json:"indexed_to"`
+	Predecessor *Predecessor   `json:"predecessor"`
 }

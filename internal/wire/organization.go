@@ -18,9 +18,11 @@ type Organization struct {
 	RetentionDays int             `json:"retention_days"` // 0: permanently
 	LegalHold     bool            `json:"legal_hold"`
 	VoteHoldHours int             `json:"vote_hold_hours"`
-	SignedVotes   string          `json:"signed_votes"` // optional or required
+	SignedVotes   string          `json:"signed_votes"`    // optional or required
+	ColumnsInMail bool            `json:"columns_in_mail"` // mails to approvers contain the values of the columns
 	CreatedAt     id.Instant      `json:"created_at"`
-	Fault         string          `json:"fault,omitzero"` // of the ledger; with a fault the lists may be wrong
+	Fault         string          `json:"fault,omitzero"`       // of the ledger; with a fault the lists may be wrong
+	Permissions   []string        `json:"permissions,omitzero"` // of the caller, only in the answer to GET
 }
 
 // RequiredSignIn is the sign-in method that the organization requires.
@@ -61,6 +63,31 @@ func (l PlanLimit) NearlyReached() bool {
 	const percent = 80
 	limit := uint64(l.Limit)
 	return limit > 0 && l.Used != nil && *l.Used >= limit/100*percent+limit%100*percent/100
+}
+
+// Columns are the members of payloads by which acts are found.
+type Columns struct {
+	Columns []Column `json:"columns"`
+}
+
+// Column is a member of payloads by which acts are found.
+type Column struct {
+	Path     string   `json:"path"`
+	From     id.Index `json:"from"`     // acts at or after this log index are found
+	Building bool     `json:"building"` // a backfill is in progress
+}
+
+// Views are the organization's saved searches of acts, in the order of their names.
+type Views struct {
+	Views []View `json:"views"`
+}
+
+// View is a saved search of acts.
+type View struct {
+	Name    string     `json:"name"`
+	Search  string     `json:"search"` // a search line of the activity page
+	SavedBy string     `json:"saved_by"`
+	SavedAt id.Instant `json:"saved_at"`
 }
 
 // WitnessReport is the witnesses of the organization's log and their latest cosignatures.

@@ -18,6 +18,8 @@ type Account struct {
 	Email        string `json:"email"`
 	DisplayName  string `json:"display_name"`
 	ApprovalMail bool   `json:"approval_mail"`
+	WeeklyMail   bool   `json:"weekly_mail"`
+	TimesInUTC   bool   `json:"times_in_utc"`
 	EmailProved  bool   `json:"email_proved"` // an account without proof stays in one organization
 }
 
@@ -182,12 +184,30 @@ type IngestSecret struct {
 	Secret string `json:"secret"`
 }
 
-// Founded is the answer to a member's new organization: the answer to a sign-in, and credentials that no other answer
-// contains.
-type Founded struct {
-	SignedIn  `json:",inline"`
-	Origin    id.Origin    `json:"origin"`
-	LogKey    string       `json:"log_key"`
-	Agent     Credentials  `json:"agent"`
-	IngestKey IngestSecret `json:"ingest_key"`
+// Share is a link by which people without an account read a view of acts.
+type Share struct {
+	ShareID   string     `json:"share_id"`
+	Note      Text       `json:"note"`
+	Query     string     `json:"query"`   // of the list of acts
+	Columns   []string   `json:"columns"` // paths of the columns of payloads that the link may show
+	State     string     `json:"state"`   // open, expired or revoked
+	CreatedBy string     `json:"created_by"`
+	CreatedAt id.Instant `json:"created_at"`
+	ExpiresAt id.Instant `json:"expires_at"`
+	RevokedAt Time       `json:"revoked_at"`
+	RevokedBy Text       `json:"revoked_by"`
+	Openings  uint64     `json:"openings"` // recorded ones, at most one a minute
+	OpenedAt  Time       `json:"opened_at"`
+}
+
+// CreatedShare is the answer to a new link: the only one with its address.
+type CreatedShare struct {
+	Share `json:",inline"`
+	URL   string `json:"url"`
+}
+
+// Shares is a page of links.
+type Shares struct {
+	Shares []Share `json:"shares"`
+	Next   Text    `json:"next"`
 }

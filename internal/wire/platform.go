@@ -2,18 +2,6 @@ package wire
 
 import "github.com/agentledger/agentledger/id"
 
-// CreatedOrganization is the operator's answer to a new organization.
-type CreatedOrganization struct {
-	OrganizationID id.Organization `json:"organization_id"`
-	Slug           id.Slug         `json:"slug"`
-	Origin         id.Origin       `json:"origin"`
-	LogKey         string          `json:"log_key"`
-	MembershipID   string          `json:"membership_id"`
-	Account        string          `json:"account"` // created or known
-	Agent          Credentials     `json:"agent"`
-	IngestKey      IngestSecret    `json:"ingest_key"`
-}
-
 // OwnLimits are the limits of an organization that differ from its plan; nil means the plan's.
 type OwnLimits struct {
 	EventsPerMonth      *uint64 `json:"events_per_month"`

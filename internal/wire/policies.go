@@ -60,11 +60,12 @@ type PolicyVersions struct {
 
 // CheckedPolicy is whether a document could be activated.
 type CheckedPolicy struct {
-	PolicyID Text         `json:"policy_id"`
-	Rules    int          `json:"rules"`
-	Tests    int          `json:"tests"`
-	Failures []FailedTest `json:"failures"`
-	Quorum   Text         `json:"quorum_unreachable"`
+	PolicyID Text           `json:"policy_id"`
+	Rules    int            `json:"rules"`
+	Tests    int            `json:"tests"`
+	Failures []FailedTest   `json:"failures"`
+	Quorum   Text           `json:"quorum_unreachable"`
+	Document jsontext.Value `json:"document,omitzero"` // with every member written out, as it would be enforced
 }
 
 // FailedTest is a test of a document that does not pass.
@@ -101,6 +102,10 @@ type Obligation struct {
 	Approvals  int    `json:"approvals"`
 	Signed     bool   `json:"signed,omitzero"`
 	TTLSeconds int    `json:"ttl_seconds"`
+
+	RemindAfterSeconds   int    `json:"remind_after_seconds,omitzero"`
+	EscalateAfterSeconds int    `json:"escalate_after_seconds,omitzero"`
+	EscalateTo           string `json:"escalate_to,omitzero"`
 }
 
 // TrialLimit is what an input adds to a limit.

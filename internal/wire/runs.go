@@ -52,6 +52,7 @@ type RunEvent struct {
 	Hash       id.Hash    `json:"event_hash"`
 	ReceivedAt id.Instant `json:"received_at"`
 	*RunStep
+	Act *ActLink `json:"act,omitzero"` // only in the console; nil if the event is about none
 }
 
 // RunStep is the step that an event of a run records.

@@ -118,3 +118,18 @@ func someTime(v value) bool { return timeWithMillis(v) && v.text != "1970-01-01T
 func moment(v value) bool {
 	return timeOf(v, func(rest string) bool { return rest == "" || pointAndDigits(rest, 1, 9) })
 }
+
+// traceparent reports whether a text is 00, 32 digits, 16 digits and 2 digits with a hyphen between each, where the digits are of
+// lower-case hexadecimal, and neither the 32 nor the 16 are all zero.
+func traceparent(v value) bool {
+	parts := strings.Split(v.text, "-")
+	if v.kind != isText || len(parts) != 4 || parts[0] != "00" {
+		return false
+	}
+	for i, size := range [...]int{2, 32, 16, 2} {
+		if len(parts[i]) != size || strings.Trim(parts[i], "0123456789abcdef") != "" {
+			return false
+		}
+	}
+	return strings.Trim(parts[1], "0") != "" && strings.Trim(parts[2], "0") != ""
+}

@@ -12,7 +12,8 @@ type record struct {
 // readRecord reads a text by the tables of "The record".
 func readRecord(text string) (record, bool) {
 	v, ok := readCanonical(text)
-	if !ok || !recordTable().holdsOnly(v) {
+	always, sometimes := recordTable(), table{"on_behalf_of": oneOf("verified"), "traceparent": traceparent}.ifThere(v)
+	if !ok || !always.holds(v) || !sometimes.holds(v) || len(v.object) != len(always)+len(sometimes) {
 		return record{}, false
 	}
 	member := func(name string) string { return v.object[name].text }
@@ -32,7 +33,7 @@ func readRecord(text string) (record, bool) {
 	}, true
 }
 
-// recordTable is the first table of "The record".
+// recordTable is the first table of "The record", without the members that may be absent.
 func recordTable() table {
 	return table{
 		"v":               one,

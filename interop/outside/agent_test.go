@@ -2,8 +2,10 @@ package outside
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/grant"
+	"github.com/agentledger/agentledger/grant/granthttp"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/tlog"
@@ -190,6 +193,7 @@ func (s *service) checkGrant(t *testing.T, permit guard.Permit) {
 		if err := opened.Check(id.Hash{}, id.InstantOf(time.Now())); !errors.Is(err, grant.ErrOtherAction) {
 			t.Errorf("another action: %v", err)
 		}
+		checkAtTool(t, k.VerifierKey, permit.Grant)
 		return
 	}
 	t.Errorf("no grant key among %v", keys)
@@ -228,5 +232,21 @@ func TestRun(t *testing.T) {
 	var refused *client.Error
 	if _, err := run.Complete(t.Context(), runs.Ending{Status: runs.Failed}); !errors.As(err, &refused) || refused.Status != http.StatusConflict {
 		t.Errorf("another ending: %v", err)
+	}
+}
+
+// checkAtTool sends a grant to a tool that starts after it was signed, and so can't know whether it was used.
+func checkAtTool(t *testing.T, key, note string) {
+	t.Helper()
+	checker, err := granthttp.New(granthttp.Config{Keys: []string{key}, Routes: []granthttp.Route{{Route: "POST /x", Tool: "acme.x"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodPost, "/x", nil)
+	r.Header.Set(granthttp.GrantHeader, base64.StdEncoding.EncodeToString([]byte(note)))
+	answer := httptest.NewRecorder()
+	checker.Wrap(http.NotFoundHandler()).ServeHTTP(answer, r)
+	if got := answer.Body.String(); answer.Code != http.StatusForbidden || !strings.Contains(got, "before_start") {
+		t.Errorf("at the tool: got %d %s", answer.Code, got)
 	}
 }

@@ -23,6 +23,7 @@ func TestPacks(t *testing.T) {
 			Input   struct {
 				Pack []byte `json:"pack_b64"`
 				Key  string
+				Tool []string `json:"tool_keys"`
 			}
 		}
 	}
@@ -34,9 +35,18 @@ func TestPacks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = pack.Check(bytes.NewReader(v.Input.Pack), int64(len(v.Input.Pack)), pack.Options{
-			OpenCheckpoint: func(note []byte) (tlog.Checkpoint, error) { return tlog.OpenCheckpoint(note, key) }})
-		if (err == nil) != (v.Verdict == "accept") {
+		var tools []tlog.VerifierKey
+		for _, text := range v.Input.Tool {
+			tool, err := tlog.ParseVerifierKey(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tools = append(tools, tool)
+		}
+		r, err := pack.Check(bytes.NewReader(v.Input.Pack), int64(len(v.Input.Pack)), pack.Options{
+			OpenCheckpoint: func(note []byte) (tlog.Checkpoint, error) { return tlog.OpenCheckpoint(note, key) }, ToolKeys: tools})
+		right := err == nil && (r.Acts == nil || r.Acts.Receipts == nil || r.Acts.Receipts.Wrong == 0)
+		if right != (v.Verdict == "accept") {
 			t.Errorf("%s: got %v, want %s", v.Name, err, v.Verdict)
 		}
 	}

@@ -7,12 +7,14 @@ go 1.26.0
 tool (
 	filippo.io/torchwood/cmd/litewitness
 	filippo.io/torchwood/cmd/witnessctl
+	github.com/transparency-dev/tessera/cmd/experimental/mirror/posix
 	github.com/transparency-dev/witness/cmd/omniwitness
 )
 
 require (
 	filippo.io/mldsa v0.0.0-20260215214346-43d0283efc3e // indirect
 	filippo.io/torchwood v0.9.0 // indirect
+	github.com/avast/retry-go/v4 v4.7.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
@@ -30,6 +32,7 @@ require (
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/transparency-dev/formats v0.1.2-0.20260710124811-af9e607161b6 // indirect
 	github.com/transparency-dev/merkle v0.0.3-0.20260707140218-77df88e508fa // indirect
+	github.com/transparency-dev/tessera v1.0.4 // indirect
 	github.com/transparency-dev/witness v0.0.0-20260720115447-2e1c6971d19e // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.44.0 // indirect

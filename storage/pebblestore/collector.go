@@ -12,6 +12,7 @@ func (e *Engine) Collector() prometheus.Collector {
 	add("disk_bytes", "All files of the store.", gauge, func(m Metrics) float64 { return float64(m.DiskBytes) })
 	add("log_bytes", "Write-ahead log that a restart would have to replay.", gauge, func(m Metrics) float64 { return float64(m.LogBytes) })
 	add("memtable_bytes", "Data that is not yet in tables.", gauge, func(m Metrics) float64 { return float64(m.MemTableBytes) })
+	add("memory_bytes", "Memory of memtables and of cached blocks.", gauge, func(m Metrics) float64 { return float64(m.MemoryBytes) })
 	add("compaction_debt_bytes", "Estimated bytes that compaction has yet to process.", gauge, func(m Metrics) float64 { return float64(m.CompactionDebt) })
 	add("read_amplification", "Tables that a read may have to search.", gauge, func(m Metrics) float64 { return float64(m.ReadAmp) })
 	add("format", "Format of the store's files.", gauge, func(Metrics) float64 { return float64(e.file.storeFormat()) })

@@ -15,7 +15,7 @@ func TestMetrics(t *testing.T) {
 	w := newWriter(1)
 	wantAll(t, e.Append([]storage.Batch{w.next(50)}).Wait(), nil)
 	after := e.Metrics()
-	if after.LogBytes < before.LogBytes+50*1024 || after.DiskBytes == 0 || after.MemTableBytes == 0 {
+	if after.LogBytes < before.LogBytes+50*1024 || after.DiskBytes == 0 || after.MemTableBytes == 0 || after.MemoryBytes < after.MemTableBytes {
 		t.Errorf("after 50 KiB: got %+v, before %+v", after, before)
 	}
 	if err := e.Close(); err != nil {

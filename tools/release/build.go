@@ -198,7 +198,7 @@ func (r *release) addImage() error {
 
 // Maximum sizes of the programs for linux/amd64 in bytes. The goals are 12 MB and 40 MB; docs/performance.md explains
 // what keeps the programs above them.
-var sizeBounds = map[string]int64{"aps": 13_100_000, "agentledger": 56_000_000}
+var sizeBounds = map[string]int64{"aps": 13_450_000, "agentledger": 59_200_000}
 
 func (r *release) checkSize(t programTarget, file string) error {
 	info, err := os.Stat(file)

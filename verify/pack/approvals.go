@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
@@ -24,7 +25,12 @@ type approvalLine struct {
 	AgentID      *string
 	ToolName     *string
 	Payload      *string
-	People       []string // their account_id
+	People       []person
+}
+
+// person is a voter, according to the operator.
+type person struct {
+	account, email, name string
 }
 
 // parseApproval parses a line, which must be in canonical form and may have other members.
@@ -76,24 +82,30 @@ func parseApproval(line []byte) (a approvalLine, err error) {
 	return a, nil
 }
 
-// parsePeople parses the voters of an approval and returns their account IDs.
-func parsePeople(text jsontext.Value) (accounts []string, err error) {
+// parsePeople parses the voters of an approval.
+func parsePeople(text jsontext.Value) (people []person, err error) {
 	if text == nil {
 		return nil, nil
 	}
-	var people []map[string]any
-	if err := json.Unmarshal(text, &people); err != nil || text.Kind() != '[' {
+	var list []map[string]any
+	if err := json.Unmarshal(text, &list); err != nil || text.Kind() != '[' {
 		return nil, fmt.Errorf("people: %w", verify.ErrMalformed)
 	}
-	for _, p := range people {
-		account, _ := p["account_id"].(string)
-		_, isText := p["email"].(string)
-		if len(p) != 2 || account == "" || !isText || slices.Contains(accounts, account) {
+	for _, members := range list {
+		var p person
+		var is [3]bool
+		p.account, is[0] = members["account_id"].(string)
+		p.email, is[1] = members["email"].(string)
+		if p.name, is[2] = members["name"].(string); is[2] != (len(members) == 3) {
+			is[1] = false
+		}
+		twice := slices.ContainsFunc(people, func(other person) bool { return other.account == p.account })
+		if len(members) < 2 || len(members) > 3 || p.account == "" || !is[1] || twice {
 			return nil, fmt.Errorf("people: %w", verify.ErrMalformed)
 		}
-		accounts = append(accounts, account)
+		people = append(people, p)
 	}
-	return accounts, nil
+	return people, nil
 }
 
 // checkApprovals checks the service's statements about approvals.
@@ -121,6 +133,50 @@ func (c *checker) checkApprovals() error {
 		}
 		seen[name], last = true, first
 	}
+	return c.checkUnlisted(seen)
+}
+
+// showStatement records a shown event of the service if it is a statement about an approval or a comparison.
+func (c *checker) showStatement(e *event.Envelope, at id.Index) {
+	if e.ActionKind == coverageKind {
+		c.addCoverage(e, at)
+	}
+	if e.ActionKind != approvalKind {
+		return
+	}
+	if c.unlisted == nil {
+		c.unlisted = make([]bool, c.manifest.End-c.manifest.Begin)
+	}
+	c.unlisted[at-c.manifest.Begin] = true
+}
+
+// checkUnlisted checks that approvals.ndjson has the shown statements about approvals. With a filter, these may be about approvals
+// that the filter excludes, so only those about the listed ones count. listed contains hashes of approval IDs.
+func (c *checker) checkUnlisted(listed map[id.Hash]bool) error {
+	if !slices.Contains(c.unlisted, true) {
+		return nil
+	}
+	missing := fmt.Errorf("a shown event that is not in %s: %w", FileApprovals, verify.ErrMismatch)
+	if !c.manifest.Request.Filters() {
+		return missing
+	}
+	for shown, err := range c.shownAgain() {
+		if err != nil {
+			return err
+		}
+		if !c.unlisted[shown.at-c.manifest.Begin] {
+			continue
+		}
+		var of struct {
+			ApprovalID jsontext.Value `json:"approval_id"`
+		}
+		if err := json.Unmarshal(shown.envelope.Payload, &of); err != nil {
+			return fmt.Errorf("payload: %w: %w", verify.ErrMalformed, err)
+		}
+		if text, is := jcs.AppendDecoded(nil, of.ApprovalID); is && listed[sha256.Sum256(text)] {
+			return missing
+		}
+	}
 	return nil
 }
 
@@ -130,7 +186,7 @@ func (c *checker) checkApproval(a *approvalLine) (first uint64, err error) {
 	var action id.Hash
 	actors := make(map[string]bool)
 	for i := range a.Events {
-		d, _, err := c.checkLogged([]byte(a.Events[i].Record))
+		d, at, err := c.checkLogged([]byte(a.Events[i].Record))
 		if err != nil {
 			return 0, err
 		}
@@ -151,7 +207,12 @@ func (c *checker) checkApproval(a *approvalLine) (first uint64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		action = named
+		if action = named; c.unlisted != nil {
+			c.unlisted[at-c.manifest.Begin] = false
+		}
+		if c.acts != nil && !c.acts.AddStatement(a.ApprovalID, at, d.Envelope) {
+			return 0, fmt.Errorf("too many votes: %w", verify.ErrMalformed)
+		}
 		actor, _, _ := strings.Cut(d.Envelope.ActorPrincipal, "/")
 		actors[actor] = true
 		if d.Record.SequenceNum <= last {
@@ -161,12 +222,21 @@ func (c *checker) checkApproval(a *approvalLine) (first uint64, err error) {
 			first = last
 		}
 	}
-	for _, account := range a.People {
-		if !actors[account] {
+	for _, p := range a.People {
+		if !actors[p.account] {
 			return 0, fmt.Errorf("people and the events: %w", verify.ErrMismatch)
+		}
+		if _, known := c.people[p.account]; c.acts != nil && !known && len(c.people) < MaxApprovers && p.isShort() {
+			c.people[p.account] = p
 		}
 	}
 	return first, c.checkAction(a, action)
+}
+
+// isShort reports whether a report can name the person.
+func (p *person) isShort() bool {
+	const most = 512 // bytes of each text, more than the service takes
+	return max(len(p.account), len(p.email), len(p.name)) <= most
 }
 
 // parseActionDigest parses the action_digest of a statement. It returns the zero hash if there is none.

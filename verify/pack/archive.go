@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"slices"
+	"sort"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/verify"
@@ -47,8 +48,9 @@ func newArchive(files []member) (*archive, error) {
 	if err := withoutFolder(files); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(files, func(a, b member) int {
-		return cmp.Or(cmp.Compare(rank(a.name), rank(b.name)), cmp.Compare(a.name, b.name))
+	sort.SliceStable(files, func(i, j int) bool { // one function for all types, unlike slices.SortFunc
+		a, b := files[i].name, files[j].name
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) < 0
 	})
 	a := &archive{files: files, byName: make(map[string]*member, len(files))}
 	for i := range files {
@@ -71,10 +73,9 @@ func rank(name string) int {
 
 // hasNames reports whether the files have exactly the names of a pack's files.
 func (a *archive) hasNames() bool {
-	filesAfter := filesAfter
-	if a.byName[FileVoters] == nil {
-		filesAfter = slices.DeleteFunc(slices.Clone(filesAfter), func(name string) bool { return name == FileVoters })
-	}
+	filesAfter := slices.DeleteFunc(slices.Clone(filesAfter), func(name string) bool {
+		return a.byName[name] == nil && (name == FileVoters || name == FileActs)
+	})
 	policies := len(a.files) - len(filesBefore) - len(filesAfter)
 	if policies < 0 || policies > MaxPolicies {
 		return false

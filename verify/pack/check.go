@@ -9,6 +9,7 @@ import (
 
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/packacts"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/trust"
 	"github.com/agentledger/agentledger/verify"
@@ -20,6 +21,11 @@ type Options struct {
 	// tlog.OpenCheckpoint does for one key. If nil, Check uses the keys in the pack. The report
 	// then shows that the pack is intact, but not which log it is from.
 	OpenCheckpoint func(note []byte) (tlog.Checkpoint, error)
+	// CountAct is called with each act of acts.ndjson, in the order of the log, and reports whether
+	// the report counts it. If nil, all are counted. An act is proved only if Check returns no error.
+	CountAct func(*Act) bool
+	// ToolKeys are keys of tools that the caller pinned. Receipts that they signed confirm acts. All others are only counted.
+	ToolKeys []tlog.VerifierKey
 }
 
 // Report contains the facts that a pack proves.
@@ -37,6 +43,8 @@ type Report struct {
 	Erased         uint64           `json:"erased"` // shown events whose envelope was erased
 	Envelopes      uint64           `json:"envelopes"`
 	Approvals      uint64           `json:"approvals"`
+	// Acts are counted from acts.ndjson, whose lines follow from the rest of the pack. It is nil if there is no such file.
+	Acts *Acts `json:"acts,omitzero"`
 	// ActionsUnchecked counts approvals without a payload, whose agent and tool cannot be compared.
 	ActionsUnchecked uint64 `json:"actions_unchecked"`
 	// VotesSigned counts the votes that passkeys of the voters signed, VotesUnsigned all others.
@@ -44,6 +52,8 @@ type Report struct {
 	VotesUnsigned uint64 `json:"votes_unsigned"`
 	// Votes are the first MaxVotes votes, in the order of approvals.ndjson.
 	Votes []Vote `json:"votes"`
+	// Coverage are the first MaxCoverage comparisons that shown events of the service with an envelope state.
+	Coverage []Coverage `json:"coverage,omitzero"`
 	// SignaturesUnchecked counts shown events whose signature needs an envelope that is not in the pack.
 	SignaturesUnchecked uint64  `json:"signatures_unchecked"`
 	ManifestSHA256      id.Hash `json:"manifest_sha256"` // named by the log in an event of ExportKind
@@ -94,8 +104,12 @@ type checker struct {
 	policies    map[id.Hash]bool // whether a shown record names the policy
 	keys        map[string]edkey.Public
 	coverage    coverage
-	voters      map[id.Hash]*voter // by voterName
-	voterEvents []*voterEvent      // lines of voters.ndjson
+	voters      map[id.Hash]*voter           // by voterName
+	voterEvents []*voterEvent                // lines of voters.ndjson
+	unlisted    []bool                       // shown statements about approvals that approvals.ndjson does not have, by position in the range
+	acts        *packacts.Table              // nil if the pack has no acts.ndjson
+	receipts    map[id.Event]*receiptVerdict // by the event ID of the act
+	people      map[string]person            // the first MaxApprovers of approvals.ndjson, by account ID
 	found       Counts
 }
 
@@ -120,6 +134,8 @@ func (c *checker) check(members []member) (err error) {
 		{"records", c.checkRecords},
 		{"approvals", c.checkApprovals},
 		{"voters", c.checkVotersUsed},
+		{"receipts", c.checkReceipts},
+		{"acts", c.checkActs},
 		{"counts", c.checkCounts},
 	} {
 		if err := step.check(); err != nil {
@@ -142,6 +158,12 @@ func (c *checker) readManifest() error {
 	m := &c.manifest
 	c.report.ManifestSHA256, c.report.Origin, c.report.OrganizationID = digest, m.Origin, m.OrganizationID
 	c.report.Request, c.report.Begin, c.report.End = m.Request, m.Begin, m.End
+	if (m.Acts != nil) != (c.files.byName[FileActs] != nil) {
+		return fmt.Errorf("acts and the files: %w", verify.ErrMismatch)
+	}
+	if m.Acts != nil {
+		c.acts, c.people = packacts.New(m.Acts.Columns), make(map[string]person)
+	}
 	return nil
 }
 
@@ -259,7 +281,7 @@ func (c *checker) notCovered(r *Report) (names []string) {
 		FileAgents+": display_name, custody, status, registered_at, ended_at, compromised_from")
 	if r.Approvals > 0 {
 		names = append(names, FileApprovals+": trace_id, policy_id, policy_version, policy_digest, rule_id, quorum, "+
-			"created_at, expires_at, email of people, members that docs/evidence.md does not list")
+			"created_at, expires_at, email and name of people, members that docs/evidence.md does not list")
 	}
 	if r.ActionsUnchecked > 0 {
 		names = append(names, fmt.Sprintf("%s: agent_id and tool_name of the %d approvals without payload", FileApprovals,
@@ -267,6 +289,14 @@ func (c *checker) notCovered(r *Report) (names []string) {
 	}
 	if len(c.voterEvents) > 0 && (r.Request.Filters() || !r.Request.Envelopes || c.voterEvents[0].at < r.Begin) {
 		names = append(names, FileVoters+": that no retirement of a voter key before a vote is withheld")
+	}
+	if r.Request.Filters() || !r.Request.Envelopes {
+		names = append(names, FileApprovals+": that no approval, and no event of one, is withheld")
+	}
+	if c.acts != nil {
+		names = append(names, FileActs+": that no approval, vote or result of an act is withheld or lies outside the range")
+	} else {
+		names = append(names, FileActs+": "+noActs)
 	}
 	return append(names, FileKeys+", "+FilePolicy+", "+FileReport)
 }

@@ -129,6 +129,7 @@ func FuzzCheck(f *testing.F) {
 	for _, s := range packtest.Samples(f, l) {
 		f.Add(s.Parts.Bytes(f))
 	}
+	f.Add(packtest.ActSamples(f)[0].Parts.Bytes(f))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := check(b, l.Key())
 		if err == nil && r.Shown+r.Withheld != uint64(r.End-r.Begin) {

@@ -41,6 +41,9 @@ func (v *coverage) cover(s id.Range) {
 	}
 }
 
+// restart allows calls of covers for the first event again.
+func (v *coverage) restart() { v.at, v.depth = 0, 0 }
+
 // covers reports whether a span covers an event. Calls must be in ascending order.
 func (v *coverage) covers(i id.Index) bool {
 	if v.steps == nil {

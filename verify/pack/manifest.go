@@ -3,12 +3,14 @@ package pack
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/column"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/verify"
@@ -45,8 +47,22 @@ func ParseManifest(text []byte) (Manifest, error) {
 		return m, fmt.Errorf("manifest: range: %w", verify.ErrMalformed)
 	case (m.Prev == nil) != (m.Begin == m.End):
 		return m, fmt.Errorf("manifest: prev: %w", verify.ErrMalformed)
+	case !m.hasValidColumns():
+		return m, fmt.Errorf("manifest: columns: %w", verify.ErrMalformed)
 	}
 	return m, m.Request.check()
+}
+
+func (m *Manifest) hasValidColumns() bool {
+	if m.Acts == nil {
+		return true
+	}
+	for i, name := range m.Acts.Columns {
+		if !column.ValidPath(name) || slices.Contains(m.Acts.Columns[:i], name) {
+			return false
+		}
+	}
+	return len(m.Acts.Columns) <= MaxColumns && (m.Request.Envelopes || len(m.Acts.Columns) == 0)
 }
 
 // check rejects a request that no service writes.

@@ -13,7 +13,8 @@
 //     cannot do harm.
 //   - A report asserts only recomputed facts. It lists what no check covers.
 //   - Memory is bounded by the bounds of the format, not by the size of the pack: about 100 MiB for
-//     the most hostile pack, and below 10 MiB for a range of 100,000 events.
+//     the most hostile pack and below 10 MiB for a range of 100,000 events, and in addition about
+//     250 bytes for each act in the range, if the pack has acts.ndjson.
 //   - All functions are safe for concurrent use, and no input makes them panic.
 //
 // The package is stable in the sense of README, section Stability.
@@ -22,6 +23,8 @@ package pack
 import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/column"
+	"github.com/agentledger/agentledger/internal/packacts"
 )
 
 // Version is the version of packs that this package reads.
@@ -32,12 +35,15 @@ const (
 	MaxEvents    = 1_000_000 // in the range
 	MaxPolicies  = 1000
 	MaxAgents    = 10_000
-	MaxLines     = 20_000  // of approvals and of erasures, each
-	MaxVoterKeys = 10_000  // lines of events about voter keys
-	MaxVotes     = 1000    // that a report lists
-	MaxRanges    = 1 << 20 // of all erasures
-	MaxLine      = 4 << 20 // bytes
-	MaxDocument  = 1 << 20 // bytes of the manifest, of the keys, and of a policy document
+	MaxLines     = 20_000                // of approvals and of erasures, each
+	MaxVoterKeys = 10_000                // lines of events about voter keys
+	MaxVotes     = 1000                  // that a report lists
+	MaxCoverage  = 1000                  // comparisons that a report lists
+	MaxRanges    = 1 << 20               // of all erasures
+	MaxColumns   = column.Max            // of acts
+	MaxApprovers = packacts.MaxApprovers // that a report lists
+	MaxLine      = 4 << 20               // bytes
+	MaxDocument  = 1 << 20               // bytes of the manifest, of the keys, and of a policy document
 
 	maxNote       = 128 << 10
 	MaxAgentsFile = 16 << 20 // bytes
@@ -55,6 +61,7 @@ const (
 	FileApprovals  = "approvals.ndjson"
 	FileErasures   = "erasures.ndjson"
 	FileVoters     = "voters.ndjson" // only in packs with signed votes
+	FileActs       = "acts.ndjson"   // absent from packs that were made before it was introduced
 	FileReport     = "report.html"
 	FileManifest   = "manifest.json"
 )
@@ -65,7 +72,7 @@ func PolicyFile(digest id.Hash) string { return "policies/" + digest.String() + 
 // Files before and after the policies.
 var (
 	filesBefore = []string{FileCheckpoint, FileKeys, FilePolicy, FileAgents}
-	filesAfter  = []string{FileEntries, FileRecords, FileEnvelopes, FileApprovals, FileErasures, FileVoters, FileReport,
+	filesAfter  = []string{FileEntries, FileRecords, FileEnvelopes, FileApprovals, FileErasures, FileVoters, FileActs, FileReport,
 		FileManifest}
 )
 
@@ -73,6 +80,7 @@ var (
 const (
 	ExportKind   = "ledger_evidence_exported"
 	approvalKind = "ledger_approval"
+	coverageKind = "ledger_coverage_compared"
 )
 
 // Manifest is the content of manifest.json, without which no other file counts.
@@ -89,7 +97,14 @@ type Manifest struct {
 	Prev           *id.Hash        `json:"prev"` // of the first entry; nil if the range is empty
 	Consistency    []id.Hash       `json:"consistency"`
 	Counts         Counts          `json:"counts"`
-	Files          []File          `json:"files"` // in order, without the manifest
+	Acts           *ManifestActs   `json:"acts,omitzero"` // nil if the pack has no FileActs
+	Files          []File          `json:"files"`         // in order, without the manifest
+}
+
+// ManifestActs describes FileActs.
+type ManifestActs struct {
+	Columns []string `json:"columns"` // at most MaxColumns names of members of payloads, such as order.id
+	Lines   uint64   `json:"lines"`
 }
 
 // Request is the request for the pack. A nil member was not set.

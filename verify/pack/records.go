@@ -57,6 +57,10 @@ func (c *checker) checkShown(d *verify.Documents, at id.Index, next func() ([]by
 	if wanted.AgentID != nil && r.AgentID != *wanted.AgentID {
 		return fmt.Errorf("agent_id and the request: %w", verify.ErrMismatch)
 	}
+	if p := &r.Policy; !event.ValidEvent(string(r.EventID)) || p.Intent != "" && !event.ValidEvent(string(p.Intent)) ||
+		p.ApprovalID != "" && !event.ValidEvent(p.ApprovalID) {
+		return fmt.Errorf("event_id, intent, approval_id: %w", verify.ErrMalformed)
+	}
 	erased := c.coverage.covers(at) && r.Signer != event.SignerSystem
 	if wanted.Envelopes && !erased {
 		line, err, more := next()
@@ -67,6 +71,7 @@ func (c *checker) checkShown(d *verify.Documents, at id.Index, next func() ([]by
 			err = c.checkEnvelope(d, line)
 		}
 		if err == nil && r.Signer == event.SignerSystem {
+			c.showStatement(d.Envelope, at)
 			err = c.checkListed(d.Envelope, at)
 		}
 		if err != nil {
@@ -78,6 +83,10 @@ func (c *checker) checkShown(d *verify.Documents, at id.Index, next func() ([]by
 		c.found.Erased++
 	}
 	c.coverage.show(at, r.Signer)
+	if c.acts != nil {
+		c.acts.AddEvent(at, r, d.Envelope)
+		c.addReceipt(at, r, d.Envelope)
+	}
 	if err := c.checkNamed(r); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/verify"
 	"github.com/agentledger/agentledger/verify/signedvote"
 )
@@ -20,8 +21,9 @@ import (
 type Vote struct {
 	ApprovalID string    `json:"approval_id"`
 	AccountID  string    `json:"account_id"`
-	Vote       string    `json:"vote"`   // approve or deny
-	Signed     *VoterKey `json:"signed"` // if nil, only the operator claims that the account cast the vote
+	Vote       string    `json:"vote"`                // approve or deny
+	DeputyFor  string    `json:"deputy_for,omitzero"` // the account in whose place the account voted, according to the operator; "" if none
+	Signed     *VoterKey `json:"signed"`              // if nil, only the operator claims that the account cast the vote
 }
 
 // VoterKey is the passkey that signed a vote, as stated by the event that registered it.
@@ -35,6 +37,9 @@ type VoterKey struct {
 // String returns the line of a report. The verifiers in other languages use the same words.
 func (v *Vote) String() string {
 	words := fmt.Sprintf("vote of %s on %s: %s, ", v.AccountID, v.ApprovalID, v.Vote)
+	if v.DeputyFor != "" {
+		words += fmt.Sprintf("in place of %s, ", v.DeputyFor)
+	}
 	if v.Signed == nil {
 		return words + "unsigned: an unverified operator claim"
 	}
@@ -222,6 +227,7 @@ type approvalPayload struct {
 	Reason       jsontext.Value `json:"reason"`
 	ReasonCode   jsontext.Value `json:"reason_code"`
 	Signed       jsontext.Value `json:"signed"`
+	DeputyFor    jsontext.Value `json:"deputy_for"`
 }
 
 // checkVote checks the vote, if any, in an event about an approval. action is the action_digest of
@@ -230,6 +236,9 @@ func (c *checker) checkVote(d *verify.Documents, p *approvalPayload, action id.H
 	account, _, _ := strings.Cut(d.Envelope.ActorPrincipal, "/")
 	v := Vote{ApprovalID: p.ApprovalID, AccountID: account, Vote: strings.Trim(string(p.Vote), `"`)}
 	isVote := (v.Vote == "approve" || v.Vote == "deny") && event.ValidEvent(v.ApprovalID) && event.ValidEvent(account)
+	if text, is := jcs.AppendDecoded(nil, p.DeputyFor); is && event.ValidEvent(string(text)) {
+		v.DeputyFor = string(text)
+	}
 	switch {
 	case p.Signed == nil && !isVote:
 		return nil

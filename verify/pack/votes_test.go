@@ -28,7 +28,7 @@ func TestVoteLines(t *testing.T) {
 	}
 	// The verifiers in TypeScript and Python are tested with the same lines.
 	want := `vote of acc_1 on apr_1: approve, signed by the passkey R4T9qqvmIXp9XJA65Eed2Wmlfcos_O6FEY2h2GNHt6s, registered 2026-11-18T11:06:43.000Z (entry 2), with the consent of the passkey kcz6--rcUEkuNKrpXb7Yo87rZOCGmKnZ7PB1sHzberg, registered 2026-11-18T11:06:42.000Z (entry 1)
-vote of acc_3 on apr_1: approve, unsigned: an unverified operator claim
+vote of acc_3 on apr_1: approve, in place of acc_5, unsigned: an unverified operator claim
 vote of acc_2 on apr_1: approve, signed by the passkey 1QiQ7UhoUjUGi8VJg1tMJnrGthDrDFS-ZGYz50YCM9g, registered 2026-11-18T11:06:44.000Z (entry 3) without the consent of another passkey: whose passkey it is, is an unverified operator claim`
 	if got := strings.Join(r.VoteLines(), "\n"); got != want {
 		t.Errorf("got\n%s", got)

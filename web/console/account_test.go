@@ -1,11 +1,13 @@
 package console_test
 
 import (
+	"html/template"
 	"net/http"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
@@ -166,11 +168,11 @@ func TestFoundOrganization(t *testing.T) {
 	ann := s.SignIn(s.Red.Owner)
 	shows(t, "a taken name", ann.Post("/account", "do", "found", "name", "Own <b>", "slug", "blue"), http.StatusConflict, "slug is taken", "Own &lt;b&gt;")
 	made := ann.Post("/account", "do", "found", "name", "Own <b>", "slug", "own")
-	shows(t, "made", made, http.StatusOK, "<bdi>Own &lt;b&gt;</bdi> is founded", "apl_live_", "agent.key", "APS_SLUG='own'")
-	if made.Header.Get("Cache-Control") != "no-store" || !strings.Contains(made.Body, "ann@red.example · Own &lt;b&gt;") {
+	shows(t, "made", made, http.StatusOK, "<bdi>Own &lt;b&gt; is ready</bdi>", "apl_live_", "<figcaption>own-agt_", "APS_SLUG=&#39;own&#39;")
+	if made.Header.Get("Cache-Control") != "no-store" || !strings.Contains(made.Body, "· Own &lt;b&gt; ·") {
 		t.Errorf("got %v %s", made.Header, made.Body)
 	}
-	shows(t, "inside", ann.Get("/account"), http.StatusOK, "ann@red.example · Own &lt;b&gt;")
+	shows(t, "inside", ann.Get("/account"), http.StatusOK, "Your account · Own &lt;b&gt; ·")
 }
 
 // Cross-site forms change nothing.
@@ -203,4 +205,73 @@ func TestCrossSiteForms(t *testing.T) {
 	}
 	shows(t, "the other session", other.Get("/account"), http.StatusOK)
 	shows(t, "the password", s.SignIn(s.Red.Owner).Get("/account"), http.StatusOK)
+}
+
+// A user names a deputy without JavaScript, who then sees the payloads and votes, and whose vote names the user on every page and
+// in CSV. The deputy and an admin can end it.
+func TestDeputyPages(t *testing.T) {
+	t.Parallel()
+	s := servicetest.New(t)
+	ann, eve, carl, bob := s.SignIn(s.Red.Owner), s.SignIn(s.Red.Join("eve", "approver")), s.SignIn(s.Red.Join("carl", "member")), s.SignIn(s.Blue.Owner)
+	requireApproval(ann, 1, "money leaves")
+	asked := s.Red.Ask(map[string]any{"trace_id": "deputy"})
+	path := "/console/approvals/" + asked.ID
+	shows(t, "before", carl.Get(path), http.StatusOK, "Your role does not vote. Owners, admins and approvers do, and their deputies.")
+	if body := carl.Get("/account").Body; strings.Contains(body, `id="deputy"`) {
+		t.Error("a member may name a deputy")
+	}
+	option := regexp.MustCompile(`<option value="(mem_[a-z0-9]+)">carl`).FindStringSubmatch(eve.Get("/account").Body)
+	if option == nil {
+		t.Fatalf("carl is not offered: %s", eve.Get("/account").Body)
+	}
+	if body := eve.Get("/account").Body; strings.Count(body, `<option value="mem_`) != 1 {
+		t.Errorf("members whose role votes are offered as deputies: %s", body)
+	}
+	name := func(until string) servicetest.Answer {
+		return eve.Post("/account", "do", "deputy", "deputy", option[1], "from", "", "until", until)
+	}
+	shows(t, "too long", name("2099-01-01T00:00"), http.StatusUnprocessableEntity, "until must be at most 90 days after from", `value="2099-01-01T00:00"`)
+	shows(t, "past", name("2001-01-01T00:00"), http.StatusUnprocessableEntity, "until must be in the future and after from")
+	redirects(t, "named", name(tomorrow()), "/account?notice=deputy-named")
+	shows(t, "the user", eve.Get("/account"), http.StatusOK, "votes in your place from", "Replace the deputy")
+	shows(t, "the deputy", carl.Get("/account"), http.StatusOK, "You vote in place of <b>", "Give it back")
+	shows(t, "the member's page", ann.Get("/console/members/"+option[1]), http.StatusOK, "in place of <b>")
+	if body := bob.Get("/account").Body; strings.Contains(body, "votes in your place") {
+		t.Error("another organization sees the deputy")
+	}
+	shows(t, "the approval", carl.Get(path), http.StatusOK, `value="approve"`)
+	shows(t, "the inbox", carl.Get("/console/approvals"), http.StatusOK, asked.ID)
+	want(t, "the deputy votes", carl.Post(path, "do", "approve", "action_digest", asked.ActionDigest), http.StatusSeeOther)
+	shows(t, "the vote", ann.Get(path), http.StatusOK, "</bdi> for <bdi>")
+	shows(t, "the audit", ann.Get("/console/audit"), http.StatusOK, "as deputy of eve", "as deputy of eve")
+
+	shows(t, "a member ends it", s.SignIn(s.Red.Join("max", "approver")).Post("/account", "do", "end-deputy", "membership", option[1]), http.StatusNotFound)
+	redirects(t, "the deputy ends it", carl.Post("/account", "do", "end-deputy", "membership", eveMembership(t, carl)), "/account?notice=deputy-ended")
+	shows(t, "ended", carl.Get(path), http.StatusOK, "for")
+	if body := eve.Get("/account").Body; strings.Contains(body, "votes in your place") {
+		t.Error("the deputy is still shown")
+	}
+
+	from := time.Now().Add(time.Hour).UTC().Format("2006-01-02T15:04")
+	redirects(t, "later", eve.Post("/account", "do", "deputy", "deputy", option[1], "from", from, "until", tomorrow()), "/account?notice=deputy-named")
+	shows(t, "the later deputy", carl.Get("/account"), http.StatusOK, "You will vote in place of <b>")
+	redirects(t, "given back before", carl.Post("/account", "do", "end-deputy", "membership", eveMembership(t, carl)), "/account?notice=deputy-ended")
+	redirects(t, "named again", name(tomorrow()), "/account?notice=deputy-named")
+	redirects(t, "the deputy votes on their own", ann.Post("/console/members/"+option[1], "do", "role", "role", "approver"), "/console/members/"+option[1]+"?notice=saved")
+	const why = "The deputy's own role votes, so the deputy has a vote of their own."
+	shows(t, "the user of a deputy who rests", eve.Get("/account"), http.StatusOK, "does not vote in your place from", template.HTMLEscapeString(why),
+		"Nobody can be your deputy now")
+	shows(t, "the deputy who rests", carl.Get("/account"), http.StatusOK, "You do not vote in place of <b>", "Give it back")
+	shows(t, "the page of the member", ann.Get("/console/members/"+option[1]), http.StatusOK, "does not vote in place of <b>")
+	redirects(t, "given back while it rests", carl.Post("/account", "do", "end-deputy", "membership", eveMembership(t, carl)), "/account?notice=deputy-ended")
+}
+
+// eveMembership returns the membership of the represented member that the account page of the deputy names.
+func eveMembership(t *testing.T, deputy *servicetest.Person) string {
+	t.Helper()
+	found := regexp.MustCompile(`name="membership" value="(mem_[a-z0-9]+)"`).FindStringSubmatch(deputy.Get("/account").Body)
+	if found == nil {
+		return ""
+	}
+	return found[1]
 }

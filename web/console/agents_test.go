@@ -47,7 +47,8 @@ func TestAgents(t *testing.T) {
 	ann.Post("/console/agents", "do", "create-with-key", "agent_id", "desk-3", "public_key_b64", public, "proof_b64", proof).Want(t, "a wrong proof", http.StatusUnprocessableEntity, "proof_b64 does not prove possession of the key", "<details open>")
 	ann.Post("/console/agents", "do", "create-with-key", "agent_id", "desk-2", "public_key_b64", public, "proof_b64", proof).Want(t, "own key", http.StatusOK, "desk-2", "APS_KEY_ID=")
 	list := ann.Get("/console/agents")
-	list.Want(t, "list", http.StatusOK, `href="/console/agents/desk-1"`, "desk-2", "aps keygen --from agent.key --proof --org "+s.Red.ID)
+	list.Want(t, "list", http.StatusOK, `href="/console/agents/desk-1"`, "desk-2", `href="?new=1">New agent`)
+	ann.Get("/console/agents?new=1").Want(t, "form", http.StatusOK, "aps keygen --from agent.key --proof --org "+s.Red.ID)
 	page := ann.Get("/console/agents/desk-1")
 	page.Want(t, "page", http.StatusOK, "Desk &lt;1&gt;", "the service", "/log/red/agent/desk-1")
 	ann.Post("/console/agents/desk-1", "do", "change", "display_name", "Desk", "bridge", "yes").Want(t, "change", http.StatusSeeOther)
@@ -98,7 +99,7 @@ func TestAgentRoles(t *testing.T) {
 	keyPage := page + "/keys/" + s.Red.Agent.KeyID
 	for role, may := range map[string]bool{"admin": true, "policy_editor": false, "approver": false, "auditor": false, "member": false} {
 		p := s.SignIn(s.Red.Join(role, role))
-		for path, form := range map[string]string{"/console/agents": `value="create"`, page: `value="change"`, keyPage: `value="revoke"`} {
+		for path, form := range map[string]string{"/console/agents": `href="?new=1"`, page: `value="change"`, keyPage: `value="revoke"`} {
 			got := p.Get(path)
 			got.Want(t, role+" "+path, http.StatusOK, s.Red.Agent.AgentID)
 			if strings.Contains(got.Body, form) != may {
@@ -108,10 +109,33 @@ func TestAgentRoles(t *testing.T) {
 		if may {
 			continue
 		}
+		p.Get("/console/agents?new=1").WantNone(t, role+" without the permission", `value="create"`)
 		for _, form := range [][]string{{"/console/agents", "create"}, {"/console/agents", "create-with-key"}, {page, "change"}, {page, "register"}, {keyPage, "retire"}, {keyPage, "revoke"}} {
 			p.Post(form[0], "do", form[1]).Want(t, role+" "+form[1], http.StatusForbidden, "Your role does not allow this")
 		}
 	}
 	s.Stranger().Get(page).Want(t, "a stranger", http.StatusSeeOther)
 	s.SignIn(s.Red.Owner).Post(page, "do", "none").Want(t, "an unknown form", http.StatusUnprocessableEntity)
+}
+
+// The page of an agent has its acts of the last days, and its owner switches it off and on.
+func TestActsOfAgent(t *testing.T) {
+	t.Parallel()
+	s := servicetest.New(t)
+	ann, auditor := s.SignIn(s.Red.Owner), s.SignIn(s.Red.Join("eve", "auditor"))
+	for _, name := range []string{"a", "b", "c"} {
+		s.Red.Send(name, map[string]any{"tool_name": "acme.mail.send"})
+	}
+	s.Red.Send("d", map[string]any{"tool_name": "acme.delete", "policy_decision": "deny"})
+	page := "/console/agents/" + s.Red.Agent.AgentID
+	want(t, "an agent", ann.Get(page), http.StatusOK, `Acts, 30 days</span><span class="big">4<`, `Done</span><span class="big">3<`,
+		"0 by people, 1 by policy", "acme.mail.send", "acme.delete", "Switch off", "last event")
+	wantNot(t, "an auditor", auditor.Get(page), "Switch off")
+	ann.Post(page, "do", "switch", "active", "no")
+	want(t, "off", ann.Get(page), http.StatusOK, "The agent is switched off", "Switch on")
+	auditor.Post(page, "do", "switch", "active", "yes")
+	want(t, "still off", ann.Get(page), http.StatusOK, "Switch on")
+	ann.Post(page, "do", "switch", "active", "yes")
+	want(t, "on", ann.Get(page), http.StatusOK, "Switch off")
+	want(t, "the other organization", s.SignIn(s.Blue.Owner).Get("/console/agents/"+s.Blue.Agent.AgentID), http.StatusOK, `Acts, 30 days</span><span class="big">0<`)
 }

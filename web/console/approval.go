@@ -1,7 +1,10 @@
 package console
 
 import (
+	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,16 +22,22 @@ type approvalView struct {
 	approval
 	SignIns   []signInChange
 	Live      *page.Live
+	Queue     queue
 	Rule      *appliedRule  // the rule in the policy; nil if the policy is gone
 	Asked     *page.Payload // nil if it is erased or the reader may not see it
+	Facts     []page.Member // the first members of the payload that no column shows
 	HidesIt   bool          // the reader's role may not see payloads
+	Past      *past         // nil if the acts cannot be counted now
 	MayRevoke bool
-	HasKey    bool   // one of the reader's passkeys signs votes in this organization
-	KeysURL   string // page that registers one and returns here
+	Mine      string   // the reader's vote; "" if there is none
+	Voters    []string // accounts that may vote, if the reader may not; at most maxVotersShown
+	Stuck     bool     // nobody may vote
+	HasKey    bool     // one of the reader's passkeys signs votes in this organization
+	KeysURL   string   // page that registers one and returns here
 
-	AgentEvents, TraceEvents []wire.Event // the latest ones
-	AgentURL, TraceURL       string       // the complete lists
-	OwnURL                   string       // the events about this approval
+	AgentEvents, TraceEvents []wire.ListedEvent // the latest ones
+	AgentURL, TraceURL       string             // the complete lists
+	OwnURL                   string             // the events about this approval
 }
 
 // appliedRule is a rule of a policy.
@@ -44,6 +53,39 @@ type appliedRule struct {
 	PolicyName string `json:"-"`
 }
 
+// queue is the approvals that wait for the reader's vote, oldest first.
+type queue struct {
+	At    int    // place of the approval, from 1; 0 if it does not wait for the reader or its place is not known
+	Count string // how many wait, such as "3" or "25+"; "" if none does
+	Next  string // address of the one to continue with; "" if no other waits
+}
+
+// past is what became of the latest acts of an agent with a tool.
+type past struct {
+	Acts     uint64
+	Outcomes []outcomeCount // without empty ones
+	URL      string         // the list
+
+	// Amounts are the acts whose amount is known, and Higher those with a higher amount than the one that is asked for. Amounts
+	// is 0 if fewer than two are known, or no amount is asked for.
+	Amounts, Higher uint64
+}
+
+// outcomeCount is the number of acts with an outcome. X and Width are of its bar, in hundredths of all.
+type outcomeCount struct {
+	Outcome, Fill string
+	Acts          uint64
+	X, Width      string
+}
+
+// Bounds of what the page shows at once.
+const (
+	pastDays       = 30
+	maxFacts       = 6
+	maxFactText    = 160 // code points
+	maxVotersShown = 4
+)
+
 // maxHistory is the number of events shown for the agent and for the trace.
 const maxHistory = "8"
 
@@ -57,13 +99,18 @@ func (p *pages) showApproval(r *page.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.Approval, v.SignIns = found.Approval, describeSignIns(found.SignIns)
+	v.approval, v.SignIns = describeApprovals([]wire.Approval{found.Approval})[0], describeSignIns(found.SignIns)
 	r.Title = "Approval of " + string(v.Tool)
+	if v.Status == "pending" && v.Amount() != "" {
+		r.Title = "Approve " + v.Amount() + "?"
+	}
 	if v.Open() {
-		v.Left = leftWords(v.ExpiresAt, time.Now())
 		v.MayRevoke = r.Person.May("vote")
 	} else {
 		v.Live.Every = 0
+	}
+	if err := v.readVotes(r); err != nil {
+		return nil, err
 	}
 	if v.MayVote {
 		keys, err := readVoterKeys(r, r.Person.Account.ID)
@@ -75,12 +122,155 @@ func (p *pages) showApproval(r *page.Request) (any, error) {
 		v.KeysURL = r.Address(factorsPath) + "?" + back.Encode()
 	}
 	v.Live.News = "The approval is " + v.Words() + "."
-	v.Asked = page.NewPayload(v.Payload)
+	v.readPayload()
+	v.readPast(r)
 	v.HidesIt = v.Asked == nil && v.ErasedAt == 0 && !r.Person.May("read approvals' payloads")
 	if v.Rule, err = readRule(r, v.Policy); err != nil {
 		return nil, err
 	}
 	return v, v.readHistory(r)
+}
+
+// readVotes reads what else waits for the reader, and who may vote if the reader may not.
+func (v *approvalView) readVotes(r *page.Request) (err error) {
+	for _, cast := range v.Votes {
+		if cast.Account == r.Person.Account.ID {
+			v.Mine = cast.Vote
+		}
+	}
+	if v.Status == "pending" && !v.MayVote && v.Mine == "" && v.WhyNot != "organization_inactive" {
+		found, err := visitOf(r).Console.ListVoters(r.Context(), visitOf(r).caller, v.ID, maxVotersShown)
+		if err != nil {
+			return err
+		}
+		for _, who := range found {
+			v.Voters = append(v.Voters, string(who))
+		}
+		v.Stuck = len(found) == 0
+	}
+	if !r.Person.May("vote") {
+		return nil
+	}
+	v.Queue, err = readQueue(r, v.ID)
+	return err
+}
+
+// readQueue reads the approvals that wait for the reader, and the place of the given one. After the first maxCounted of
+// them, the place is not known.
+func readQueue(r *page.Request, name string) (queue, error) {
+	list := func(after string, limit int) ([]wire.Approval, error) {
+		query := url.Values{"may_vote": {"true"}, "order": {"oldest"}, "limit": {strconv.Itoa(limit)}}
+		if after != "" {
+			query.Set("after", after)
+		}
+		found, err := visitOf(r).Console.ListApprovals(r.Context(), visitOf(r).caller, query)
+		return found.Approvals, err
+	}
+	first, err := list("", maxCounted+1)
+	if err != nil || len(first) == 0 {
+		return queue{}, err
+	}
+	q := queue{Count: votesText(len(first))}
+	visitOf(r).votes = new(len(first))
+	next := slices.IndexFunc(first, func(a wire.Approval) bool { return a.ID > name })
+	switch {
+	case next >= 0:
+	case len(first) > maxCounted: // it is after the first ones
+		following, err := list(name, 1)
+		if err != nil {
+			return q, err
+		}
+		first, next = append(first, following...), 0
+		if len(following) > 0 {
+			next = len(first) - 1
+		}
+	default:
+		next = 0
+	}
+	if first[next].ID != name {
+		q.Next = r.Address("/console/approvals", first[next].ID)
+	}
+	q.At = slices.IndexFunc(first[:min(len(first), maxCounted)], func(a wire.Approval) bool { return a.ID == name }) + 1
+	return q, nil
+}
+
+// readPayload selects the members that are shown at once.
+func (v *approvalView) readPayload() {
+	if v.Asked = page.NewPayload(v.Payload); v.Asked == nil {
+		return
+	}
+	for _, m := range v.Asked.Members {
+		isShown := slices.ContainsFunc(v.Shown, func(s wire.Shown) bool { return s.Path == m.Column() })
+		if len(v.Facts) < maxFacts && !isShown {
+			v.Facts = append(v.Facts, m.Shorten(maxFactText))
+		}
+	}
+}
+
+// readPast counts the acts of the agent with the tool. Approvers decide without the counts too.
+func (v *approvalView) readPast(r *page.Request) {
+	query := url.Values{"agent_id": {string(v.Agent)}, "tool": {string(v.Tool)}, "from": {daysBefore(time.Now().UTC(), pastDays)}}
+	found, err := visitOf(r).Console.CountActs(r.Context(), visitOf(r).caller, query)
+	if err != nil {
+		return
+	}
+	v.Past = newPast(found)
+	v.Past.rank(r, query, v.amount())
+	query.Del("agent_id")
+	query.Set("agent", string(v.Agent)) // as the page of acts names it
+	v.Past.URL = r.Address(activityPage) + "?" + query.Encode()
+}
+
+// amount returns the member with the amount that is asked for: the first column that is one. It returns nil if there is none.
+func (v *approvalView) amount() *page.Member {
+	at := slices.IndexFunc(v.Shown, func(s wire.Shown) bool { return s.Amount })
+	if at < 0 || v.Asked == nil {
+		return nil
+	}
+	for i := range v.Asked.Members {
+		if m := &v.Asked.Members[i]; m.Column() == v.Shown[at].Path {
+			return m
+		}
+	}
+	return nil
+}
+
+// rank compares an amount with those of the counted acts, which the query selects. They cannot be compared if the reader's role does not
+// read payloads, or the latest values are not indexed yet.
+func (p *past) rank(r *page.Request, query url.Values, amount *page.Member) {
+	if amount == nil {
+		return
+	}
+	count := func(operator string) (uint64, error) {
+		compared := maps.Clone(query)
+		compared.Set("column", amount.Column()+operator+amount.Value)
+		found, err := visitOf(r).Console.CountActs(r.Context(), visitOf(r).caller, compared)
+		return found.Acts, err
+	}
+	higher, err := count(">")
+	if err != nil {
+		return
+	}
+	if others, err := count("<="); err == nil && higher+others > 1 { // one may be the act that asks
+		p.Amounts, p.Higher = higher+others, higher
+	}
+}
+
+// newPast returns the counts with their bars.
+func newPast(found wire.Stats) *past {
+	drawn := &past{Acts: found.Acts}
+	before := uint64(0)
+	for outcome, n := range found.Outcomes.All() {
+		if n == 0 {
+			continue
+		}
+		o := outcomeCount{Outcome: outcome, Fill: fillOf(outcome), Acts: n}
+		share := 100 / float64(found.Acts)
+		o.X, o.Width = fmt.Sprintf("%.1f", float64(before)*share), fmt.Sprintf("%.1f", max(0.2, float64(o.Acts)*share-0.4))
+		before += o.Acts
+		drawn.Outcomes = append(drawn.Outcomes, o)
+	}
+	return drawn
 }
 
 // readRule returns the rule that required the approval, in its version of the policy, or nil if it is gone.
@@ -120,7 +310,7 @@ func (v *approvalView) readHistory(r *page.Request) (err error) {
 	return err
 }
 
-func readEvents(r *page.Request, name, value string) ([]wire.Event, error) {
+func readEvents(r *page.Request, name, value string) ([]wire.ListedEvent, error) {
 	list, err := visitOf(r).Console.ListEvents(r.Context(), visitOf(r).caller, url.Values{name: {value}, "limit": {maxHistory}})
 	return list.Events, err
 }
@@ -134,8 +324,8 @@ func (p *pages) vote(r *page.Request) (page.Outcome, error) {
 func (p *pages) signVote(r *page.Request) (page.Outcome, error) {
 	text := r.Value("assertion")
 	if text == "" {
-		return page.Outcome{}, fault.New(fault.Invalid, "Your vote was not sent, because no passkey signed it. "+
-			"That needs JavaScript and a browser with passkeys")
+		return page.Outcome{}, fault.New(fault.Invalid, "Your vote was not sent, because no passkey signed it: "+
+			"signing needs JavaScript and a browser with passkeys")
 	}
 	if !jsontext.Value(text).IsValid() {
 		return page.Outcome{}, fault.New(fault.Invalid, "The signature can't be read")
@@ -155,6 +345,19 @@ func castVote(r *page.Request, ballot api.Ballot) (page.Outcome, error) {
 	v, name := visitOf(r), r.PathParameter("approval")
 	_, err := v.Console.Vote(r.Context(), v.caller, name, ballot)
 	return page.GoTo(r.Address("/console/approvals", name), "voted"), err
+}
+
+// takeBack revokes an approval that the reader has just approved. The statement says so, so nobody else may make it.
+func (p *pages) takeBack(r *page.Request) (page.Outcome, error) {
+	v, name := visitOf(r), r.PathParameter("approval")
+	shown, err := v.Console.ShowApproval(r.Context(), v.caller, name)
+	if err == nil && shown.TakeBack == 0 {
+		err = fault.New(fault.Conflict, "You can no longer take your vote back: revoke the approval if it was not used")
+	}
+	if err == nil {
+		_, err = v.Console.RevokeApproval(r.Context(), v.caller, name, api.Revocation{ReasonCode: "taken_back"})
+	}
+	return page.GoTo(r.Address("/console/approvals", name), "taken-back"), err
 }
 
 func (p *pages) revoke(r *page.Request) (page.Outcome, error) {

@@ -1,21 +1,24 @@
 package console
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/agentledger/agentledger/internal/wire"
+	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/web/page"
-	"time"
 )
 
 func (p *pages) approvalScreens() []page.Screen {
 	return []page.Screen{
-		{Pattern: "/console/approvals", Query: []string{"mine", "status", "agent_id", "tool", "after"},
+		{Pattern: "/console/approvals", Query: []string{"list", "status", "agent_id", "tool", "after"},
 			Views: p.views, Name: "inbox", Title: "Approvals", Show: p.showInbox,
-			Script: page.LiveScript, Modules: page.LiveModules()},
+			Script: "inbox.js", Modules: []string{"inbox.js", "live.js", "times.js"}},
 		{Pattern: "/console/approvals/{approval}", Views: p.views, Name: "approval", Show: p.showApproval,
 			Script: "approvalpage.js", Modules: []string{"approvalpage.js", "live.js", "passkey.js", "signing.js", "times.js"}, Forms: map[string]page.Form{
-				"approve": p.vote, "sign": p.signVote, "deny": p.vote, "revoke": p.revoke}},
+				"approve": p.vote, "sign": p.signVote, "deny": p.vote, "revoke": p.revoke, "take-back": p.takeBack}},
 	}
 }
 
@@ -34,6 +37,47 @@ func describeApprovals(list []wire.Approval) []approval {
 		}
 	}
 	return shown
+}
+
+// Amount returns the amount of money that the first column shows, or "".
+func (a *approval) Amount() string {
+	if len(a.Shown) > 0 && a.Shown[0].Amount {
+		return a.Shown[0].Text
+	}
+	return ""
+}
+
+// Because returns the reason of the rule, or "" if its author wrote none.
+func (a *approval) Because() string { return policy.WrittenReason(a.Policy.Rule, a.Policy.Reason) }
+
+// Lead returns the value of the first column in words, or "" if there is none.
+func (a *approval) Lead() string {
+	if len(a.Shown) == 0 {
+		return ""
+	}
+	return strings.TrimSpace(a.Shown[0].Label + " " + a.Shown[0].Text)
+}
+
+// Others returns the values of the next two columns.
+func (a *approval) Others() []wire.Shown {
+	if len(a.Shown) == 0 {
+		return nil
+	}
+	return a.Shown[1:min(3, len(a.Shown))]
+}
+
+// Needs returns how many approving votes are still needed, in words.
+func (a *approval) Needs() string {
+	switch missing := a.Quorum - a.Agreed(); {
+	case missing == 1 && a.Quorum > 1:
+		return "1 more approval needed"
+	case a.Agreed() > 0:
+		return fmt.Sprintf("%d more approvals needed", missing)
+	case missing == 1:
+		return "1 approval needed"
+	default:
+		return fmt.Sprintf("%d approvals needed", missing)
+	}
 }
 
 // SignedVotes returns the votes that are signed by the approvers' passkeys.

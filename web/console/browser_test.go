@@ -38,13 +38,13 @@ func TestCrossSiteEntryForms(t *testing.T) {
 		}
 	}
 	shows(t, "still signed in", ann.Get("/console"), http.StatusOK, s.Red.Owner)
-	shows(t, "the invitation is open", s.Stranger().Post("/invitation", "do", "open", "token", invitation), http.StatusOK, "Make the account and accept")
+	shows(t, "the invitation is open", s.Stranger().Post("/invitation", "do", "open", "token", invitation), http.StatusOK, "Create the account and accept")
 	shows(t, "the password is as it was", s.SignIn(s.Blue.Owner).Get("/console"), http.StatusOK)
 
 	_, token, _ := strings.Cut(empty.SetupURL, "#token=")
 	setup := []string{"do", "setup", "token", token, "name", "Eve", "slug", "eve", "email", "eve@evil.example", "password", newPassword}
 	shows(t, "setup", empty.Stranger().PostFromAnotherSite("/setup", setup...), http.StatusForbidden, "Request of another origin")
-	shows(t, "the token is good", empty.Stranger().Post("/setup", setup...), http.StatusOK, "is founded")
+	shows(t, "the token is good", empty.Stranger().Post("/setup", setup...), http.StatusOK, "is ready")
 }
 
 // The setup without JavaScript: each rejection keeps the fields, and the token works once.
@@ -63,11 +63,11 @@ func TestSetup(t *testing.T) {
 	shows(t, "a broken passkey", ann.Post("/setup", append(form(token, "acme", ""), "passkey", "{")...), http.StatusUnprocessableEntity, "can&#39;t be read")
 	shows(t, "two ways", ann.Post("/setup", append(form(token, "acme", newPassword), "passkey", "{}")...), http.StatusUnprocessableEntity, "and not both")
 	made := ann.Post("/setup", form(token, "acme", newPassword)...)
-	shows(t, "made", made, http.StatusOK, "<bdi>Acme &lt;script&gt;&#34;</bdi> is founded", "apl_live_", "ann@acme.example · Acme &lt;script&gt;")
+	shows(t, "made", made, http.StatusOK, "<bdi>Acme &lt;script&gt;&#34; is ready</bdi>", "apl_live_", "<bdi>ann@acme.example</bdi>")
 	if made.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("got %v", made.Header)
 	}
-	shows(t, "inside", ann.Get("/console"), http.StatusOK, "You are owner")
+	shows(t, "inside", ann.Get("/console"), http.StatusOK, "Latest events")
 	shows(t, "once more", s.Stranger().Post("/setup", form(token, "other", newPassword)...), http.StatusConflict, "already set up")
 }
 
@@ -117,7 +117,7 @@ func TestGuardsInChromium(t *testing.T) {
 		b.Press("#send")
 	}
 	b.Visit("/account")
-	if got := b.Text("header"); !strings.Contains(got, s.Red.Owner) {
+	if got := b.Text("#nav"); !strings.Contains(got, s.Red.Owner) {
 		t.Errorf("another site changed the session: %q", got)
 	}
 	var name string
@@ -126,7 +126,7 @@ func TestGuardsInChromium(t *testing.T) {
 		t.Errorf("another site changed the name: %q", name)
 	}
 
-	b.Press("header button")
+	b.Press("form.me button")
 	b.Must(`document.documentElement.dataset.old = "yes"; history.back();`, nil)
 	b.AwaitText("Forgot the password?")
 	if got := b.ShownText(); strings.Contains(got, s.Red.Owner) || strings.Contains(got, "Your account") {
@@ -169,28 +169,28 @@ func TestLinksInChromium(t *testing.T) {
 		t.Errorf("the address is %s", address)
 	}
 	b.Press(`button[value="accept"]`)
-	if got := b.Text("header"); !strings.Contains(got, s.Blue.Owner+" · Red") {
+	if got := b.Text("#nav"); !strings.Contains(got, s.Blue.Owner) {
 		t.Errorf("got %q", got)
 	}
-	b.Press("header button")
+	b.Press("form.me button")
 
 	// A new user has a passkey instead of a password.
 	b.Open(s.URL + invite("carl@new.example"))
 	b.AwaitText("Accept with a passkey instead of a password")
 	b.Fill("display_name", "Carl")
 	b.Start("button[data-passkey]")
-	b.AwaitText("You are approver")
-	b.Press("header button")
+	b.AwaitText("Latest events")
+	b.Press("form.me button")
 	b.Start("#passkey")
-	b.AwaitText("You are approver")
-	b.Press("header button")
+	b.AwaitText("Latest events")
+	b.Press("form.me button")
 
 	// A new password by a mailed link.
 	s.Stranger().Post("/forgot-password", "do", "ask", "email", s.Blue.Owner)
 	b.Visit("/reset-password#token=" + box.AwaitToken(s.Blue.Owner))
 	b.Fill("password", newPassword)
 	b.Press(`button[value="reset"]`)
-	if got := b.Text(".notice"); got != "The password is set: sign in with it." {
+	if got := b.Text("#notice"); got != "The password is set: sign in with it." {
 		t.Errorf("got %q", got)
 	}
 	b.WantQuiet()

@@ -91,7 +91,7 @@ func TestBrowserKeys(t *testing.T) {
 	s := servicetest.New(t)
 	b := s.Browser()
 	b.SignIn(s.Red.Owner)
-	b.Visit("/console/agents")
+	b.Visit("/console/agents?new=1")
 	b.Fill("agent_id", "system-1")
 	b.Must(`
 		document.querySelector("#make-key button").click();

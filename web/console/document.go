@@ -168,7 +168,7 @@ func readValue(text string) (jsontext.Value, *misread) {
 	value, err := d.ReadValue()
 	if err == nil {
 		if rest := strings.TrimLeft(text[d.InputOffset():], " \t\r\n"); rest != "" {
-			return nil, &misread{lineAt(text, int64(len(text)-len(rest))), "there is more behind the end"}
+			return nil, &misread{lineAt(text, int64(len(text)-len(rest))), "there is more text after the end"}
 		}
 		return value.Clone(), nil
 	}

@@ -81,23 +81,23 @@ func TestProvider(t *testing.T) {
 	s := servicetest.New(t, servicetest.ProviderFlags(t, provider)...)
 	b := s.Browser()
 	b.Visit("/signin?return=%2Faccount")
-	b.Press(".providers a")
-	if got := b.Text(".problem"); !strings.Contains(got, "to connect the provider") {
+	b.Press("main li a")
+	if got := b.Text("#problem"); !strings.Contains(got, "to connect the provider") {
 		t.Errorf("got %q", got)
 	}
 	b.Fill("email", s.Red.Owner)
 	b.Fill("password", servicetest.Password)
 	b.Press(`button[value="sign-in"]`)
-	if got := b.Text("header"); !strings.Contains(got, s.Red.Owner) {
+	if got := b.Text("#nav"); !strings.Contains(got, s.Red.Owner) {
 		t.Errorf("got %q", got)
 	}
 	if got := b.Text("h1"); got != "Your account" {
 		t.Errorf("got %q", got)
 	}
-	b.Press("header button")
+	b.Press("form.me button")
 	subject = "eve"
-	b.Press(".providers a")
-	if got := b.Text(".problem"); got != "No account of a member belongs to this sign-in: ask for an invitation." {
+	b.Press("main li a")
+	if got := b.Text("#problem"); got != "No account of a member belongs to this sign-in: ask for an invitation." {
 		t.Errorf("got %q", got)
 	}
 	if got := b.Messages(); len(got) > 0 {
@@ -138,13 +138,13 @@ func TestOffer(t *testing.T) {
 	s.Offer("Green", "green", s.Blue.Owner)
 	bob := s.SignIn(s.Blue.Owner)
 	page := bob.Get("/account").Body
-	offer := regexp.MustCompile(`name="organization_id" value="([^"]+)">\s*<button name="do" value="switch">Accept the offer and enter <bdi>Green`).FindStringSubmatch(page)
+	offer := regexp.MustCompile(`name="organization_id" value="([^"]+)">\s*<button class="btn ghost full" name="do" value="switch">Accept the offer and enter <bdi>Green`).FindStringSubmatch(page)
 	if offer == nil {
 		t.Fatalf("no offer: %s", page)
 	}
 	shows(t, "another organization", bob.Post("/account", "do", "switch", "organization_id", s.Red.ID), http.StatusForbidden, "Not a member of the organization")
 	redirects(t, "accept", bob.Post("/account", "do", "switch", "organization_id", offer[1]), "/console")
-	shows(t, "inside", bob.Get("/console"), http.StatusOK, "bob@blue.example · Green", "You are owner")
+	shows(t, "inside", bob.Get("/console"), http.StatusOK, "Overview · Green", "owner")
 	redirects(t, "back", bob.Post("/account", "do", "switch", "organization_id", s.Blue.ID), "/console")
-	shows(t, "back", bob.Get("/console"), http.StatusOK, "bob@blue.example · Blue")
+	shows(t, "back", bob.Get("/console"), http.StatusOK, "Overview · Blue")
 }

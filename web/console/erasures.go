@@ -39,7 +39,8 @@ func (p *pages) listErasures(r *page.Request) (any, error) {
 	return &erasuresView{Erasures: found.Erasures, Next: r.NextPage(found.Next), MayErase: r.Person.May("own"),
 		Reasons: reasons(), Filter: readFilters(r, "by", "name"), By: []page.Option{
 			{Value: "agent_id", Title: "an agent"}, {Value: "trace_id", Title: "a trace"},
-			{Value: "principal", Title: "a principal, for whom agents act"}}}, nil
+			{Value: "principal", Title: "a principal, for whom agents act"},
+			{Value: "on_behalf_of", Title: "a user or workload, in whose name agents act"}}}, nil
 }
 
 // checkSure refuses an erasure that the user did not confirm.
@@ -59,6 +60,8 @@ func (p *pages) eraseMany(r *page.Request) (page.Outcome, error) {
 		wanted.Trace = id.Trace(name)
 	case "principal":
 		wanted.Principal = name
+	case "on_behalf_of":
+		wanted.Subject = name
 	default:
 		return page.Outcome{}, fault.New(fault.Invalid, "The form can't be read")
 	}

@@ -114,6 +114,7 @@ func (v *eventView) readVote(r *page.Request, envelope *string) error {
 		Principal string `json:"actor_principal"`
 		Payload   struct {
 			Vote   string         `json:"vote"`
+			Via    string         `json:"via"`
 			Signed jsontext.Value `json:"signed"`
 		} `json:"payload"`
 	}
@@ -121,7 +122,7 @@ func (v *eventView) readVote(r *page.Request, envelope *string) error {
 	if stated.Payload.Vote == "" {
 		return nil
 	}
-	v.Vote = &wire.Vote{Vote: stated.Payload.Vote}
+	v.Vote = &wire.Vote{Vote: stated.Payload.Vote, Via: stated.Payload.Via}
 	v.Vote.Account, _, _ = strings.Cut(stated.Principal, "/")
 	if stated.Payload.Signed.Kind() != '{' {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
@@ -13,14 +14,14 @@ const eventCalls = "/v1/console/events"
 
 // eventFilters returns the names of the parameters of event lists.
 func eventFilters() []string {
-	return []string{"agent_id", "tool", "action_kind", "decision", "declared", "trace_id", "principal", "signer",
+	return []string{"agent_id", "tool", "action_kind", "decision", "declared", "trace_id", "principal", "on_behalf_of", "issuer", "signer",
 		"from", "to", "log"}
 }
 
 // eventsView is the content of the list of events.
 type eventsView struct {
 	Live        *page.Live // only on the first page of the latest events
-	Events      []wire.Event
+	Events      []wire.ListedEvent
 	Next        string
 	Indexed     bool
 	LastIndexed id.Index // index of the latest event that the list can contain, if Indexed
@@ -29,6 +30,18 @@ type eventsView struct {
 	Files       streams
 	Predecessor *predecessor
 	LogQuery    string // of links to events of a former log
+	Search      *searched
+}
+
+// searched is how far a text search looked.
+type searched struct {
+	To        *wire.LookedTo // nil if there was no event to search
+	Passed    id.Index       // events of the log up to To in the order of the list; 0 if the list begins or ends elsewhere
+	Events    id.Index       // events of the log, if Passed is set
+	Ascending bool
+	Limit     int  // events of a full page
+	Full      bool // the page has Limit events
+	Next      string
 }
 
 func (p *pages) listEvents(r *page.Request) (any, error) {
@@ -45,10 +58,33 @@ func (p *pages) listEvents(r *page.Request) (any, error) {
 	if found.IndexedTo > 0 {
 		v.Indexed, v.LastIndexed = true, found.IndexedTo-1
 	}
-	if query.Get("after") == "" && query.Get("order") != "oldest" && query.Get("to") == "" && r.Problem == "" {
+	if found.Searched != nil {
+		shown, err := edge.ParsePage(query)
+		if err != nil {
+			return nil, err
+		}
+		v.Search = newSearched(query, found.Searched, found.IndexedTo, len(found.Events), shown.Limit)
+		v.Search.Next = v.Next
+	}
+	if query.Get("after") == "" && query.Get("order") != "oldest" && query.Get("to") == "" && query.Get("q") == "" && r.Problem == "" {
 		v.Live = followEvents(r, query, found.IndexedTo)
 	}
 	return v, nil
+}
+
+// newSearched returns how far the search of a page with n rows of at most limit looked, or nil if the page is not a text search.
+func newSearched(query url.Values, found *wire.Searched, indexedTo id.Index, n, limit int) *searched {
+	if found == nil {
+		return nil
+	}
+	s := &searched{To: found.LookedTo, Ascending: query.Get("order") == "oldest", Limit: limit, Full: n >= limit}
+	if s.To != nil && query.Get("from") == "" && query.Get("to") == "" {
+		s.Events, s.Passed = indexedTo, indexedTo-s.To.Index
+		if s.Ascending {
+			s.Passed = s.To.Index + 1
+		}
+	}
+	return s
 }
 
 // followEvents returns the rules by which a list that is indexed up to an event follows new events.

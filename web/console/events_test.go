@@ -11,7 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
 
-var eventLink = regexp.MustCompile(`<tr><td><a href="/console/events/([A-Za-z0-9._:-]+)`)
+var eventLink = regexp.MustCompile(`<td class="k"><a href="/console/events/([A-Za-z0-9._:-]+)`)
 
 // listed returns the ids of a list's events without system events.
 func listed(body string) string {
@@ -32,7 +32,7 @@ func TestEvents(t *testing.T) {
 	activateRefunds(ann)
 	day(s)
 	page := ann.Get("/console/events?signer=agent")
-	page.Want(t, "events", http.StatusOK, "declared allow", "data-follow=", "format=csv", "desk 1", "Indexed up to event ")
+	page.Want(t, "events", http.StatusOK, "agent said allow", "data-follow=", "format=csv", "desk 1", "Indexed up to event ")
 	for query, want := range map[string]string{
 		"signer=agent": "e4 e3 e2 e1 e0", "signer=agent&order=oldest": "e0 e1 e2 e3 e4", "tool=acme.orders.*": "e4 e1 e0", "tool=acme.orders.read&trace_id=day": "e4 e0",
 		"decision=deny": "e3", "declared=deny": "", "principal=desk+1": "e3 e1", "q=CANARY-2": "e2", "agent_id=" + s.Red.Agent.AgentID + "&limit=25": "e4 e3 e2 e1 e0",
@@ -76,7 +76,7 @@ func TestEventPages(t *testing.T) {
 	for i := range n {
 		s.Red.Send(fmt.Sprint("e", i), nil)
 	}
-	next := regexp.MustCompile(`<a rel="next" href="([^"]+)">`)
+	next := regexp.MustCompile(`<a rel="next" href="([^"]+)"`)
 	for _, query := range []string{"?signer=agent", "?signer=agent&order=oldest&limit=25"} {
 		seen, page := map[string]bool{}, ann.Get("/console/events"+query)
 		for range 20 {
@@ -107,8 +107,8 @@ func TestEvent(t *testing.T) {
 	activateRefunds(ann)
 	day(s)
 	page := ann.Get("/console/events/e3")
-	page.Want(t, "e3", http.StatusOK, "acme.delete", "the agent declared allow", "no-deletion", "canary-3", "84.5", "ingest_key_id", "Signature of the agent's key", "holds", s.Red.Origin, s.Red.LogKey,
-		`<a href="/v1/public/orgs/red/verify/e3">`, `<a rel="prev" href="/console/events/e2">`, `<a rel="next" href="/console/events/e4">`, `/console/traces/day`, "Take the payload away for good")
+	page.Want(t, "e3", http.StatusOK, "acme.delete", "the agent said allow", "no-deletion", "canary-3", "84.5", "ingest_key_id", "Signature of the agent's key", "holds", s.Red.Origin, s.Red.LogKey,
+		`<a href="/v1/public/orgs/red/verify/e3">`, `<a rel="prev" href="/console/events/e2"`, `<a rel="next" href="/console/events/e4"`, `/console/traces/day`, "Erase the payload permanently")
 	page.WantNone(t, "e3", "does not hold", "not checked")
 	public := s.Stranger().Get("/v1/public/orgs/red/verify/e3")
 	public.Want(t, "the public page", http.StatusOK, "e3")
@@ -122,7 +122,7 @@ func TestEvent(t *testing.T) {
 	for role, reads := range map[string]bool{"admin": true, "auditor": true, "approver": false, "policy_editor": false, "member": false} {
 		p := s.SignIn(s.Red.Join(role, role))
 		page := p.Get("/console/events/e3")
-		page.WantNone(t, role, "Take the payload away")
+		page.WantNone(t, role, "Erase the payload permanently")
 		if reads {
 			page.Want(t, role, http.StatusOK, "canary-3")
 		} else {
@@ -157,7 +157,7 @@ func TestExactNumbers(t *testing.T) {
 	s.Red.Send("large", map[string]any{"tool_name": "acme.refund", "payload": number(wei)})
 	s.Red.Send("beyond", map[string]any{"tool_name": "acme.refund", "payload": number("3.0000000000000001")})
 	s.Red.Send("untagged", map[string]any{"tool_name": "acme.refund", "payload": map[string]any{"wei": map[string]string{"$number": wei}}})
-	shown := func(digits string) string { return "<bdi>" + digits + `</bdi></td><td class="note">number` }
+	shown := func(digits string) string { return "<bdi>" + digits + `</bdi></td>` }
 	rule := func(name string) string { return "&#34;rule_id&#34;: &#34;" + name + "&#34;" }
 	ann.Get("/console/events/large").Want(t, "the event", http.StatusOK, rule("large"), shown(wei), "&#34;added&#34;: &#34;"+wei)
 	ann.Get("/console/events/beyond").Want(t, "an event beyond the limit", http.StatusOK, rule("sum"), shown("3.0000000000000001"), "&#34;effective&#34;: &#34;deny&#34;")
@@ -171,10 +171,10 @@ func TestEventLinks(t *testing.T) {
 	ann := s.SignIn(s.Red.Owner)
 	activateRefunds(ann)
 	asked := s.Red.Ask(nil)
-	step := regexp.MustCompile(`/console/events/(sys_[A-Za-z0-9._:-]+|[A-Za-z0-9._:-]+)">`).FindStringSubmatch(ann.Get("/console/events?action_kind=ledger_approval").Body)
+	step := regexp.MustCompile(`/console/events/(sys_[A-Za-z0-9._:-]+|[A-Za-z0-9._:-]+)" title`).FindStringSubmatch(ann.Get("/console/events?action_kind=ledger_approval").Body)
 	page := ann.Get("/console/events/" + step[1])
 	page.Want(t, "an event about an approval", http.StatusOK, `/console/approvals/`+asked.ID, "the service, for itself", "Erase the payload of the approval")
-	key := regexp.MustCompile(`<tr><td><a href="(/console/events/[^"]+)">`).FindStringSubmatch(ann.Get("/console/events?action_kind=ledger_policy_activated").Body)
-	ann.Get(key[1]).WantNone(t, "another event of the service", "Take the payload away")
+	key := regexp.MustCompile(`<td class="k"><a href="(/console/events/[^"]+)"`).FindStringSubmatch(ann.Get("/console/events?action_kind=ledger_policy_activated").Body)
+	ann.Get(key[1]).WantNone(t, "another event of the service", "Erase the payload permanently")
 	ann.Post(key[1], "do", "erase", "reason", "test_data", "sure", "yes").Want(t, "it is erased", http.StatusUnprocessableEntity, "System events are never erased")
 }

@@ -2,7 +2,9 @@ package console
 
 import (
 	"net/url"
+	"strings"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/web/page"
 )
 
@@ -17,7 +19,7 @@ type evidenceView struct {
 func (p *pages) showEvidence(r *page.Request) (any, error) {
 	return &evidenceView{MayMake: r.Person.May("read payloads"), CheckURL: r.Address("/check"),
 		VKeyURL: r.Address("/log", string(r.Person.Organization.Slug)),
-		Filter:  readFilters(r, "from", "to", "agent_id", "tool", "trace_id")}, nil
+		Filter:  readFilters(r, "from", "to", "agent_id", "tool", "trace_id", "columns")}, nil
 }
 
 // makePack redirects to the pack. It first tries the parameters on a list of events, because the interface would refuse
@@ -43,6 +45,12 @@ func (p *pages) makePack(r *page.Request) (page.Outcome, error) {
 	}
 	if r.Checked("envelopes") {
 		query.Set("envelopes", "1")
+	}
+	if columns := strings.Join(strings.FieldsFunc(r.Value("columns"), func(c rune) bool { return c == ',' || c == ' ' }), ","); columns != "" {
+		if !query.Has("envelopes") {
+			return page.Outcome{}, fault.New(fault.Invalid, "columns are read from the signed texts: check the box, or leave this empty")
+		}
+		query.Set("columns", columns)
 	}
 	return page.GoTo(r.Address("/v1/console/evidence.zip")+"?"+query.Encode(), ""), nil
 }

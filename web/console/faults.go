@@ -46,9 +46,9 @@ func (v *view) readEndpoints(r *page.Request) error {
 		}
 		switch {
 		case e.State == "disabled":
-			f.Text = "A webhook endpoint is off"
+			f.Text = "A webhook receiver is off"
 		case e.FailingSince != 0:
-			f.Text = "A webhook endpoint does not take deliveries"
+			f.Text = "A webhook receiver does not take deliveries"
 		default:
 			continue
 		}

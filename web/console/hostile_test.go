@@ -13,7 +13,7 @@ import (
 func hostile() []string {
 	return []string{`<script>window.pwned=1</script>`, `</textarea><script>window.pwned=1</script>`, `"><svg onload=window.pwned=1>`,
 		`'><a href="javascript:window.pwned=1">x</a>`, `</pre></bdi><iframe srcdoc="<script>parent.pwned=1</script>">`, `{{.Page}}{{template "frame"}}`,
-		`<base href="https://evil.example/">`, `<!--`, "\u202egnp.exe", "\u2066<b>\u2069"}
+		`<base href="https://evil.example/">`, `<!--`, "\u202egnp.exe", "\u2066<b id=x>\u2069"}
 }
 
 // Every text in a policy is shown as text on each page, also in a browser.
@@ -45,7 +45,7 @@ func TestHostilePolicyTexts(t *testing.T) {
 		ann.Post(refunds+"/simulate", "do", "input", "tool_name", "acme.x", "payload", `{"text":"<base href=x>"}`).Body,
 		ann.Post(refunds+"/simulate", "do", "history", "last", hostile()[2]).Body}
 	for i, body := range pages {
-		for tag := range strings.SplitSeq("<script>window|<svg onload|<iframe|<base|<a href=\"javascript|<b>", "|") {
+		for tag := range strings.SplitSeq("<script>window|<svg onload|<iframe|<base|<a href=\"javascript|<b id=x>", "|") {
 			if strings.Contains(body, tag) {
 				t.Errorf("page %d contains %s", i, tag)
 			}
@@ -61,7 +61,7 @@ func TestHostilePolicyTexts(t *testing.T) {
 	b.SignIn(s.Red.Owner)
 	b.Visit(refunds + "/edit")
 	b.Fill("document", string(text))
-	awaitCondition(b, `document.querySelectorAll("#results tbody tr").length === `+"10")
+	awaitCondition(b, `document.getElementById("findings").textContent.includes("of 10")`)
 	var pwned bool
 	if b.Must(`return window.pwned !== undefined || document.querySelector("main script, main svg, main iframe, main base") !== null`, &pwned); pwned {
 		t.Error("a text of a policy became markup")

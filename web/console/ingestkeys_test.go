@@ -20,7 +20,7 @@ func TestIngestKeys(t *testing.T) {
 		t.Fatalf("got %d %s", made.Status, made.Body)
 	}
 	list := ann.Get("/console/ingest-keys").Body
-	found := regexp.MustCompile(`<a href="(/console/ingest-keys/[^"]+)"><bdi>prod</bdi>`).FindStringSubmatch(list)
+	found := regexp.MustCompile(`<a href="(/console/ingest-keys/[^"]+)" title="[^"]*"><bdi>prod</bdi>`).FindStringSubmatch(list)
 	if found == nil || strings.Contains(list, secret) {
 		t.Fatalf("the list lacks the key or contains its secret: %s", list)
 	}
@@ -53,7 +53,7 @@ func TestIngestKeyRoles(t *testing.T) {
 	t.Parallel()
 	s := servicetest.New(t)
 	carl := s.SignIn(s.Red.Join("carl", "auditor"))
-	if got := carl.Get("/console/ingest-keys"); got.Status != http.StatusOK || strings.Contains(got.Body, "Make the key") {
+	if got := carl.Get("/console/ingest-keys"); got.Status != http.StatusOK || strings.Contains(got.Body, "New ingest key") {
 		t.Errorf("got %d %s", got.Status, got.Body)
 	}
 	if got := carl.Post("/console/ingest-keys", "do", "create", "name", "x"); got.Status != http.StatusForbidden ||
@@ -68,7 +68,7 @@ func TestIngestKeysInChromium(t *testing.T) {
 	s := servicetest.New(t)
 	b := s.Browser()
 	b.SignIn(s.Red.Owner)
-	b.Visit("/console/ingest-keys")
+	b.Visit("/console/ingest-keys?new=1")
 	b.Fill("name", "prod")
 	b.Press(`button[value="create"]`)
 	if got := b.Text(".secret"); !strings.HasPrefix(got, "apl_live_") {

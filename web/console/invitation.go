@@ -30,6 +30,7 @@ func (p *pages) showInvitation(r *page.Request) (any, error) {
 	if err != nil {
 		return v, nil // the token is invalid, and the form's error explains why
 	}
+	r.Title = "Invitation to " + shown.Invitation.Name
 	return shown, nil
 }
 
@@ -39,7 +40,7 @@ func (p *pages) openInvitation(r *page.Request) (page.Outcome, error) {
 	if err != nil {
 		return page.Outcome{}, err
 	}
-	return page.ShowOnce(p.views, "invitation", "Invitation", v).
+	return page.ShowOnce(p.views, "invitation", "Invitation to "+v.Invitation.Name, v).
 		WithScript("token.js", "passkeyform.js", "passkey.js", "times.js"), nil
 }
 

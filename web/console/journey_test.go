@@ -30,12 +30,15 @@ func TestWholeJourneyInChromium(t *testing.T) {
 		b.Fill(name, text)
 	}
 	b.Press(`button[value="setup"]`)
-	b.AwaitText("is founded")
+	b.AwaitText("is ready")
 	var page string
 	b.Must(`return document.documentElement.outerHTML`, &page)
 	programs, folder := readPrograms(page), t.TempDir()
-	shell(t, folder, programs["settings"]+programs["curl"])
-	b.AwaitText("The first event is here.")
+	keepSecrets(t, folder, page)
+	b.Visit("/console/start?way=curl")
+	b.Must(`return document.documentElement.outerHTML`, &page)
+	shell(t, folder, readPrograms(page)["curl"])
+	b.AwaitText("The first event is here:")
 	event := b.Text("#event")
 	key := regexp.MustCompile(`APS_LOG_KEY='([^']+)'`).FindStringSubmatch(programs["settings"])
 	if key == nil {
@@ -58,14 +61,14 @@ func TestWholeJourneyInChromium(t *testing.T) {
 
 // inviteApprover invites an approver, who creates an account in the same browser and stays signed in.
 func inviteApprover(b *servicetest.Browser) {
-	b.Visit("/console/members")
+	b.Visit("/console/members?new=1")
 	b.Fill("email", "carl@acme.example")
 	b.Fill("role", "approver")
 	b.Press(`button[value="invite"]`)
 	link := b.Text(".secret")
-	b.Press("header button")
+	b.Press("form.me button")
 	b.Open(link)
-	b.AwaitText("Make the account and accept")
+	b.AwaitText("Create the account and accept")
 	b.Fill("display_name", "Carl")
 	b.Fill("password", servicetest.Password)
 	b.Press(`button[value="accept"]`)
@@ -84,15 +87,15 @@ func askAndApprove(t *testing.T, s *servicetest.Service, b *servicetest.Browser,
 	if !strings.Contains(asked, `"status":"pending"`) {
 		t.Fatalf("asked: got %s", asked)
 	}
-	b.AwaitText("Your vote counts.")
-	b.Press(`#mine + table a`)
+	b.AwaitText("Read and vote")
+	b.Press(`#cards a`)
 	b.Fill("comment", "I have seen the receipt")
 	b.Press(`button[value="approve"]`)
 	b.AwaitText("Your vote is counted.")
-	if got := b.Text("#standing"); !strings.Contains(got, "It is approved, not used yet") {
+	if got := b.Text("#standing"); !strings.Contains(got, "approved, not used yet") {
 		t.Errorf("the approval: got %q", got)
 	}
-	b.Press("header button")
+	b.Press("form.me button")
 }
 
 // readAndErase signs the owner in, who reads the event, downloads a pack, verifies it, and erases the payload.
@@ -106,7 +109,7 @@ func readAndErase(t *testing.T, s *servicetest.Service, b *servicetest.Browser, 
 		t.Errorf("the event's page: got %q", got)
 	}
 	said := checkPack(t, s, b, key)
-	if !strings.Contains(said, "Proved, as far as the report says.") {
+	if !strings.Contains(said, "Proved, as far as the report says: log ") {
 		t.Errorf("the verification page shows %s", said)
 	}
 	b.Visit("/console/events/" + event)

@@ -125,9 +125,9 @@ func TestInvitation(t *testing.T) {
 	shows(t, "the link's page", carl.Get("/invitation"), http.StatusOK, "Token of the link")
 	shows(t, "a wrong token", carl.Post("/invitation", "do", "open", "token", token+"x"), http.StatusNotFound, "unknown, used, revoked or expired", `value="`+token+`x"`)
 	shows(t, "opened", carl.Post("/invitation", "do", "open", "token", token), http.StatusOK,
-		"Invitation to <bdi>Red</bdi>", "policy editor", "carl@new.example", "Make the account and accept")
+		"<bdi>Invitation to Red</bdi>", "policy editor", "carl@new.example", "Create the account and accept")
 	weak := carl.Post("/invitation", "do", "accept", "token", token, "display_name", "Carl <b>", "password", "short")
-	shows(t, "a short password", weak, http.StatusUnprocessableEntity, "at least 10 characters", "Invitation to <bdi>Red</bdi>", "Carl &lt;b&gt;", `value="`+token+`"`)
+	shows(t, "a short password", weak, http.StatusUnprocessableEntity, "at least 10 characters", "<bdi>Invitation to Red</bdi>", "Carl &lt;b&gt;", `value="`+token+`"`)
 	redirects(t, "a new account", carl.Post("/invitation", "do", "accept", "token", token, "display_name", "Carl <b>", "password", servicetest.Password),
 		"/console?notice=joined")
 	shows(t, "inside", carl.Get("/console?notice=joined"), http.StatusOK, "You are a member.", "policy editor")
@@ -148,7 +148,7 @@ func TestInvitation(t *testing.T) {
 	redirects(t, "the session from before the proof", carl.Get("/console"), "/signin?return=%2Fconsole")
 	carl = s.SignIn("carl@new.example")
 	redirects(t, "accepted by the session", carl.Post("/invitation", "do", "accept", "token", second), "/console?notice=joined")
-	shows(t, "inside", carl.Get("/console"), http.StatusOK, "carl@new.example · Blue", "auditor")
+	shows(t, "inside", carl.Get("/console"), http.StatusOK, "<bdi>carl@new.example</bdi>", "Overview · Blue", "auditor")
 
 	third := invite(s, s.Red, s.Blue.Owner, "auditor")
 	redirects(t, "accepted by the password", s.Stranger().Post("/invitation", "do", "accept", "token", third, "password", servicetest.Password), "/console?notice=joined")

@@ -1,11 +1,17 @@
 package console
 
 import (
+	"cmp"
 	"embed"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	api "github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
@@ -21,32 +27,120 @@ func startOptions() []page.Option {
 	return []page.Option{
 		{Value: "", Title: "Nothing: everything is allowed until a rule says otherwise"},
 		{Value: "refund-approvals", Title: "Allow reads, ask a person for refunds above an amount, deny the rest"},
-		{Value: "tool-allow-list", Title: "Allow the listed tools alone"},
-		{Value: "spending-caps", Title: "Bound each payment"},
-		{Value: "spending-limits", Title: "Bound sums and counts over time"},
+		{Value: "tool-allow-list", Title: "Allow only the listed tools"},
+		{Value: "spending-caps", Title: "Limit each payment"},
+		{Value: "spending-limits", Title: "Limit sums and counts over time"},
 		{Value: "two-person-rule", Title: "Ask two people for each use of a tool"},
 		{Value: "data-classes", Title: "Decide by the class of data and the purpose"},
 		{Value: "business-hours", Title: "Decide by the time of day, with a freeze"},
 	}
 }
 
-// listView is the content of the list.
+// listView is the content of the list, or the form for a new policy.
 type listView struct {
-	Policies []wire.ListedPolicy
-	Names    names
-	Next     string // address of the next page
+	Table    *table
+	Policies []*policyRow
+	Active   *activePolicy // nil if no policy is active
+	New      bool          // show the form
 	MayEdit  bool
 	Starts   []page.Option
 }
 
+// policyRow is a policy in the list.
+type policyRow struct{ wire.ListedPolicy }
+
+// Status returns the state of the policy in one word.
+func (p *policyRow) Status() string {
+	if p.ActiveVersion != 0 {
+		return "active"
+	}
+	return p.State
+}
+
+// activePolicy is the version that decides, with the decisions on acts since then.
+type activePolicy struct {
+	version
+	Counted                bool // whether acts can be counted now
+	Acts                   uint64
+	Allowed, Asked, Denied uint64
+}
+
+// fewRules is the maximum number of rules of the active policy in the list of policies.
+const fewRules = 4
+
+// FewRules returns the first rules.
+func (p *activePolicy) FewRules() []rule { return p.Rules[:min(fewRules, len(p.Rules))] }
+
+// MoreRules returns the number of the other rules.
+func (p *activePolicy) MoreRules() int { return len(p.Rules) - len(p.FewRules()) }
+
 func (p *pages) showList(r *page.Request) (any, error) {
-	found, err := visitOf(r).Console.ListPolicies(r.Context(), visitOf(r).caller, r.PageQuery())
+	v := listView{MayEdit: r.Person.May("edit policies"), Starts: startOptions()}
+	if v.New = v.MayEdit && isNew(r, "create"); v.New {
+		r.Title = "New policy"
+		return v, nil
+	}
+	file, err := asFile(r)
 	if err != nil {
 		return nil, err
 	}
-	people, err := readNames(r)
-	return listView{Policies: found.Policies, Names: people, Next: r.NextPage(found.Next),
-		MayEdit: r.Person.May("edit policies"), Starts: startOptions()}, err
+	found, err := visitOf(r).Console.ListPolicies(r.Context(), visitOf(r).caller, entriesQuery(r))
+	if err != nil {
+		return nil, err
+	}
+	var all []*policyRow
+	for _, one := range found.Policies {
+		all = append(all, &policyRow{one})
+	}
+	v.Policies, v.Table, err = newTable(r, all,
+		func(p *policyRow) string { return p.Name + " " + p.PolicyID + " " + p.Status() },
+		[]sortable[*policyRow]{
+			{"name", func(a, b *policyRow) int { return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) }},
+			{"state", func(a, b *policyRow) int { return strings.Compare(a.Status(), b.Status()) }},
+			{"version", func(a, b *policyRow) int { return cmp.Compare(a.Version, b.Version) }},
+			{"changed", func(a, b *policyRow) int { return cmp.Compare(a.UpdatedAt, b.UpdatedAt) }},
+		})
+	v.Table.Label, v.Table.Hint, v.Table.Further = "Search policies", "Name, ID or state", furtherEntries(r, found.Next)
+	switch {
+	case err != nil:
+		return v, r.Correctable(err)
+	case file:
+		return csvFile("policies", []string{"policy_id", "name", "state", "active_version", "latest_version", "changed_at", "changed_by"},
+			v.Policies, func(p *policyRow) []api.Cell {
+				return []api.Cell{api.TextCell(p.PolicyID), api.TextCell(p.Name), api.TextCell(p.State), api.NumberCell(uint64(p.ActiveVersion)),
+					api.NumberCell(p.Version), api.TextCell(p.UpdatedAt.String()), api.TextCell(string(p.UpdatedBy))}
+			}), nil
+	}
+	if at := slices.IndexFunc(all, func(p *policyRow) bool { return p.ActiveVersion != 0 }); at >= 0 {
+		v.Active, err = readActive(r, all[at].ListedPolicy)
+	}
+	return v, err
+}
+
+// readActive reads the active version of a policy and counts its decisions.
+func readActive(r *page.Request, listed wire.ListedPolicy) (*activePolicy, error) {
+	v, err := readVersionOf(r, listed.PolicyID, strconv.FormatUint(uint64(listed.ActiveVersion), 10))
+	if err != nil {
+		return nil, err
+	}
+	active := &activePolicy{version: v}
+	query := url.Values{"by": {"decision"}, "from": {v.ActivatedAt.String()}}
+	found, counted, err := countActs(r, query)
+	if err != nil {
+		return nil, err
+	}
+	active.Counted, active.Acts = counted, found.Acts
+	for _, c := range found.Counts {
+		switch textOf(c.Decision) {
+		case "allow":
+			active.Allowed = c.Acts
+		case "deny":
+			active.Denied = c.Acts
+		case "allow_with_obligation":
+			active.Asked = c.Acts
+		}
+	}
+	return active, nil
 }
 
 // createPolicy creates a policy from the chosen document.

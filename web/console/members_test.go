@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -13,7 +14,7 @@ import (
 func pageOf(t *testing.T, p *servicetest.Person, email string) string {
 	t.Helper()
 	list := p.Get("/console/members")
-	found := regexp.MustCompile(`<a href="(/console/members/mem_[^"]+)">[^\n]*\n<td><bdi>` + regexp.QuoteMeta(email)).FindStringSubmatch(list.Body)
+	found := regexp.MustCompile(`<a href="(/console/members/mem_[^"]+)" title="[^\n]*\n<span class="quiet small"><bdi>` + regexp.QuoteMeta(email)).FindStringSubmatch(list.Body)
 	if found == nil {
 		t.Fatalf("%s is not a member: %s", email, list.Body)
 	}
@@ -24,7 +25,7 @@ func pageOf(t *testing.T, p *servicetest.Person, email string) string {
 func invitationOf(t *testing.T, p *servicetest.Person, email string) string {
 	t.Helper()
 	list := p.Get("/console/members")
-	found := regexp.MustCompile(`(?s)<tr><td><bdi>` + regexp.QuoteMeta(email) + `</bdi>.*?name="invitation" value="(inv_[^"]+)"`).FindStringSubmatch(list.Body)
+	found := regexp.MustCompile(`(?s)<bdi>` + regexp.QuoteMeta(email) + `</bdi></span>.*?name="invitation" value="(inv_[^"]+)"`).FindStringSubmatch(list.Body)
 	if found == nil {
 		t.Fatalf("%s has no invitation: %s", email, list.Body)
 	}
@@ -47,7 +48,7 @@ func TestInvitations(t *testing.T) {
 	s := servicetest.New(t)
 	ann, bob := s.SignIn(s.Red.Owner), s.SignIn(s.Blue.Owner)
 	ann.Post("/console/members", "do", "invite", "email", "no address", "role", "auditor").
-		Want(t, "no address", http.StatusUnprocessableEntity, "The e-mail address is malformed", `value="no address"`, `<option value="auditor" selected>`)
+		Want(t, "no address", http.StatusUnprocessableEntity, "The e-mail address is malformed", "no address</textarea>", `<option value="auditor" selected>`)
 	ann.Post("/console/members", "do", "invite", "email", s.Red.Owner, "role", "auditor").
 		Want(t, "a member", http.StatusConflict, "The address is one of a member")
 	first := linkIn(t, ann.Post("/console/members", "do", "invite", "email", "carl@red.example", "role", "approver"))
@@ -65,7 +66,8 @@ func TestInvitations(t *testing.T) {
 	ann.Get(pageOf(t, ann, "carl@red.example")).Want(t, "carl", http.StatusOK, "&lt;i&gt;Carl&lt;/i&gt;", "approver", "active")
 	linkIn(t, ann.Post("/console/members", "do", "invite", "email", "dora@red.example", "role", "owner"))
 	ann.Post("/console/members", "do", "revoke", "invitation", invitationOf(t, ann, "dora@red.example")).Want(t, "revoke", http.StatusSeeOther)
-	ann.Get("/console/members?notice=invitation-revoked").Want(t, "revoked", http.StatusOK, "The invitation is revoked", "No invitation is open.")
+	ann.Get("/console/members?notice=invitation-revoked").Want(t, "revoked", http.StatusOK, "The invitation is revoked")
+	ann.Get("/console/members").WantNone(t, "after it is revoked", "dora@red.example")
 	ann.Post("/console/members", "do", "resend", "invitation", "inv_none").Want(t, "none", http.StatusNotFound)
 }
 
@@ -99,6 +101,107 @@ func TestMembers(t *testing.T) {
 	ann.Post(page, "do", "remove").Want(t, "remove again", http.StatusNotFound)
 }
 
+// Several people are invited at once: the form shows what will happen to each address, and all that is wrong, before anybody is
+// invited. Sent again, it invites nobody twice.
+func TestInviteMany(t *testing.T) {
+	t.Parallel()
+	s := servicetest.New(t)
+	ann, bob := s.SignIn(s.Red.Owner), s.SignIn(s.Blue.Owner)
+	invitations := func() (n int) {
+		var found struct{ Invitations []struct{ Role string } }
+		ann.Call(http.MethodGet, "/v1/id/orgs/"+s.Red.ID+"/invitations", nil, &found)
+		for _, i := range found.Invitations {
+			if i.Role != "auditor" {
+				t.Errorf("got the role %q", i.Role)
+			}
+		}
+		return len(found.Invitations)
+	}
+	linkIn(t, ann.Post("/console/members", "do", "invite", "email", "carl@red.example", "role", "auditor"))
+	shownIn := regexp.MustCompile(`name="shown" value="([0-9a-f]{64})"`)
+	// inviteAll sends the form of a preview of the same role and addresses.
+	inviteAll := func(p *servicetest.Person, email, role string) servicetest.Answer {
+		t.Helper()
+		shown := shownIn.FindStringSubmatch(p.Post("/console/members", "do", "check-invitees", "email", email, "role", role).Body)
+		if shown == nil {
+			t.Fatal("the preview does not identify what it shows")
+		}
+		return p.Post("/console/members", "do", "invite-all", "email", email, "role", role, "shown", shown[1])
+	}
+	mixed := "\"Keller, \\\"D; \" <dora@red.example>, eve@red.example;<b>no address\r\n" + s.Red.Owner + "\ncarl@red.example\nEVE@red.example, two@@red.example"
+	for _, do := range []string{"invite", "invite-all"} {
+		ann.Post("/console/members", "do", do, "email", mixed, "role", "auditor").
+			Want(t, do, http.StatusOK, "2 to correct", "&lt;b&gt;no address", "two@@red.example", "This is no e-mail address.", "Already a member; not invited", "Already has an open invitation; not invited again",
+				"Already in this list; invited once", "dora@red.example", "will be invited", `<option value="auditor" selected>`).
+			WantNone(t, do, `value="invite-all"`)
+		if n := invitations(); n != 1 {
+			t.Fatalf("%s: got %d invitations", do, n)
+		}
+	}
+	good := "Dora <dora@red.example>, eve@red.example\n" + s.Red.Owner + "\ncarl@red.example"
+	ann.Post("/console/members", "do", "invite", "email", good, "role", "auditor").
+		Want(t, "preview", http.StatusOK, "Invite 2 as auditor", `value="invite-all"`, "dora@red.example").WantNone(t, "preview", "to correct")
+	bob.Post("/console/members", "do", "invite", "email", good, "role", "auditor").
+		Want(t, "the other organization", http.StatusOK, "Invite 4 as auditor").WantNone(t, "the other organization", "Already")
+	inviteAll(ann, good, "boss").Want(t, "an unknown role", http.StatusUnprocessableEntity, "role")
+	// What was shown is what is sent: another role, another address, or none shown at all, and the form is shown again.
+	shown := shownIn.FindStringSubmatch(ann.Post("/console/members", "do", "invite", "email", good, "role", "auditor").Body)[1]
+	for name, form := range map[string][]string{
+		"another role":    {"email", good, "role", "admin", "shown", shown},
+		"another address": {"email", good + ",fay@red.example", "role", "auditor", "shown", shown},
+		"one less":        {"email", "eve@red.example\n" + s.Red.Owner, "role", "auditor", "shown", shown},
+		"nothing shown":   {"email", good, "role", "auditor"},
+	} {
+		ann.Post("/console/members", append([]string{"do", "invite-all"}, form...)...).
+			Want(t, name, http.StatusOK, "Nobody is invited yet.", `value="invite-all"`).WantNone(t, name, "#token=")
+	}
+	ann.Post("/console/members", "do", "check-invitees", "email", "eve@red.example", "role", "auditor").
+		Want(t, "one that is checked again", http.StatusOK, "Invite 1 as auditor").WantNone(t, "one that is checked again", "#token=")
+	if n := invitations(); n != 1 {
+		t.Fatalf("got %d invitations, want 1", n)
+	}
+	done := inviteAll(ann, good, "auditor")
+	done.Want(t, "invited", http.StatusOK, "2 invited as auditor", "Already a member; not invited", "Already has an open invitation; not invited again")
+	if !strings.Contains(done.Body, "/start.js") {
+		t.Error("the links have no buttons that copy them")
+	}
+	if links := regexp.MustCompile(`<code class="secret" title="Link for [a-z]+@red.example">http[^<]*#token=[^<]+</code>`).FindAllString(done.Body, -1); len(links) != 2 {
+		t.Errorf("got the links %q", links)
+	}
+	ann.Post("/console/members", "do", "invite-all", "email", good, "role", "auditor", "shown", shown).
+		Want(t, "again", http.StatusOK, "Nobody is invited yet.", "Already has an open invitation").WantNone(t, "again", "#token=", `value="invite-all"`)
+	if n := invitations(); n != 3 {
+		t.Errorf("got %d invitations, want 3", n)
+	}
+	s.SignIn(s.Red.Join("max", "approver")).Post("/console/members", "do", "invite-all", "email", good, "role", "auditor").
+		Want(t, "an approver", http.StatusForbidden, "Your role does not allow this")
+
+	list := func(n int) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf("p%d@red.example", i))
+		}
+		return strings.Join(all, ",")
+	}
+	ann.Post("/console/members", "do", "invite", "email", list(100), "role", "auditor").Want(t, "the most", http.StatusOK, "Invite 100 as auditor")
+	for _, do := range []string{"invite", "invite-all"} {
+		ann.Post("/console/members", "do", do, "email", list(101), "role", "auditor").
+			Want(t, "too many", http.StatusUnprocessableEntity, "Must have at most 100 addresses, and has 101")
+	}
+	ann.Post("/console/members", "do", "invite-all", "email", " ,\n", "role", "auditor").Want(t, "none", http.StatusUnprocessableEntity, "Is required")
+
+	// A limit that is reached on the way ends the work, and the rest can be sent again.
+	s.Limit(s.Red, map[string]any{"statements_per_minute": 5})
+	part := inviteAll(ann, list(20), "auditor")
+	part.Want(t, "a limit", http.StatusOK, "Too many changes: at most 5 in a minute.", "Not tried.", "#token=")
+	if n := strings.Count(part.Body, "#token="); n < 1 || n > 6 || invitations() != 3+n || strings.Count(part.Body, "Not tried.") != 20-n-1 {
+		t.Errorf("got %d links and %d invitations", n, invitations())
+	} else {
+		part.Want(t, "the rest", http.StatusOK, fmt.Sprintf("%d not invited", 20-n), `name="role" value="auditor"`,
+			fmt.Sprintf(">\np%d@red.example\np%d@red.example\n", n, n+1), "p19@red.example</textarea>")
+	}
+}
+
 // Each role sees the members. Only owners and admins see invitations and forms; each member may leave.
 func TestMemberRoles(t *testing.T) {
 	t.Parallel()
@@ -111,7 +214,7 @@ func TestMemberRoles(t *testing.T) {
 		p := s.SignIn(email)
 		list := p.Get("/console/members")
 		list.Want(t, role, http.StatusOK, s.Red.Owner, email)
-		for _, part := range []string{"dora@red.example", `value="invite"`} {
+		for _, part := range []string{"dora@red.example", `href="?new=1">Invite`} {
 			if strings.Contains(list.Body, part) != may {
 				t.Errorf("%s sees %s: %v, want %v", role, part, !may, may)
 			}

@@ -17,10 +17,20 @@ const settingsPage = "/console/settings"
 func (p *pages) organizationScreens() []page.Screen {
 	return []page.Screen{
 		{Pattern: settingsPage, Views: p.views, Name: "organization", Title: "Settings", Show: p.showOrganization,
-			Forms: map[string]page.Form{"change": p.changeOrganization, "two-people": p.requireTwoPeople,
-				"sign-in": p.requireSignIn, "retain": p.changeRetention,
-				"votes": p.changeVoteRules}},
+			Forms: p.organizationForms()},
+		{Pattern: settingsPage + "/approvals", Views: p.views, Name: "settingsapprovals", Title: "Approvals",
+			Show: p.showOrganization, Forms: p.organizationForms()},
+		{Pattern: settingsPage + "/sign-in", Views: p.views, Name: "settingssignin", Title: "Sign-in",
+			Show: p.showOrganization, Forms: p.organizationForms()},
+		{Pattern: settingsPage + "/retention", Views: p.views, Name: "settingsretention", Title: "Retention",
+			Show: p.showOrganization, Forms: p.organizationForms()},
 	}
+}
+
+// organizationForms returns the forms of the organization's settings. Each of their pages accepts all of them.
+func (p *pages) organizationForms() map[string]page.Form {
+	return map[string]page.Form{"change": p.changeOrganization, "two-people": p.requireTwoPeople,
+		"sign-in": p.requireSignIn, "retain": p.changeRetention, "votes": p.changeVoteRules}
 }
 
 // usedLimit is a row of the table of limits.
@@ -97,16 +107,16 @@ func listSignIns(r *page.Request, required string) []page.Option {
 	return append(ways, page.Option{Value: required, Title: required})
 }
 
-// patch changes settings of the organization.
+// patch changes settings of the organization, and shows their page again.
 func (p *pages) patch(r *page.Request, patch api.OrganizationPatch) (page.Outcome, error) {
 	v := visitOf(r)
 	_, err := v.Console.ChangeOrganization(r.Context(), v.caller, patch)
-	return page.GoTo(r.Address(settingsPage), "saved"), err
+	return page.GoTo(r.Kit.Base+r.URL.Path, "saved"), err
 }
 
 func (p *pages) changeOrganization(r *page.Request) (page.Outcome, error) {
 	patch := api.OrganizationPatch{Name: new(r.Value("name")), Disclosure: new(id.Disclosure),
-		SelfReview: new(r.Checked("self_review")), Published: new(r.Checked("publish_policies"))}
+		SelfReview: new(r.Checked("self_review")), Published: new(r.Checked("publish_policies")), InMail: new(r.Checked("columns_in_mail"))}
 	if err := edge.ParseMember("disclosure", r.Value("disclosure"), patch.Disclosure); err != nil {
 		return page.Outcome{}, err
 	}

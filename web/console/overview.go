@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/url"
+	"time"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/wire"
@@ -9,19 +10,24 @@ import (
 )
 
 func (p *pages) overviewScreens() []page.Screen {
-	return []page.Screen{{Pattern: "/console", Views: p.views, Name: "overview", Title: "Overview", Show: show,
-		Script: Script, Modules: Modules()}}
+	return []page.Screen{{Pattern: "/console", Views: p.views, Name: "overview", Title: "Overview", Show: show}}
 }
 
 // view is the content of the page.
 type view struct {
 	Organization wire.Organization
 	Usage        wire.PlanUsage
-	Votes        wire.Approvals // on which the reader may vote
-	Waiting      wire.Approvals // others that are pending
-	Events       []newEvent     // the latest
+	Recent       *recentActs // nil if acts can't be counted now
+	Votes        []*approval // on which the reader may vote, oldest first
+	Waiting      []*approval // others that are pending, oldest first
+	Pending      string      // how many are pending; "0" if none
+	Oldest       string      // how long the oldest has waited; "" if none waits
+	Changes      []wire.AuditEntry
+	Witnesses    wire.WitnessReport
+	Size         id.Index   // entries that the index has seen
+	Events       []newEvent // the latest
 	Faults       []openFault
-	Guide        *View // nil once an agent has sent events
+	Start        bool // no agent has sent an event
 	LogURL       string
 	Role         string
 }
@@ -29,7 +35,10 @@ type view struct {
 // Numbers of approvals of a kind and of events that are listed.
 const (
 	fewApprovals = "5"
-	fewEvents    = "10"
+	fewEvents    = "5"
+	fewChanges   = 5
+
+	searchedChanges = "50"
 )
 
 func show(r *page.Request) (any, error) {
@@ -42,6 +51,15 @@ func show(r *page.Request) (any, error) {
 		return nil, err
 	}
 	v.LogURL = r.Address("/log", string(v.Organization.Slug))
+	if v.Recent, err = readRecentActs(r); err != nil {
+		return nil, err
+	}
+	if v.Witnesses, err = visitOf(r).Console.ShowWitnesses(r.Context(), visitOf(r).caller); err != nil {
+		return nil, err
+	}
+	if err := v.readChanges(r); err != nil {
+		return nil, err
+	}
 	if err := v.readApprovals(r); err != nil {
 		return nil, err
 	}
@@ -51,84 +69,73 @@ func show(r *page.Request) (any, error) {
 	return &v, v.readEvents(r)
 }
 
-// readApprovals reads the pending approvals, separating those on which the reader may vote.
-func (v *view) readApprovals(r *page.Request) (err error) {
-	query := url.Values{"status": {"pending"}, "limit": {fewApprovals}}
-	if v.Waiting, err = visitOf(r).Console.ListApprovals(r.Context(), visitOf(r).caller, query); err != nil || !r.Person.May("vote") {
-		return err
+// readChanges reads the latest changes, if the reader may see them. Steps of approvals are left out.
+func (v *view) readChanges(r *page.Request) error {
+	if !r.Person.May("read the audit list") {
+		return nil
 	}
-	query.Set("may_vote", "true")
-	if v.Votes, err = visitOf(r).Console.ListApprovals(r.Context(), visitOf(r).caller, query); err != nil {
-		return err
-	}
-	others := v.Waiting.Approvals[:0]
-	for _, a := range v.Waiting.Approvals {
-		if !a.MayVote {
-			others = append(others, a)
+	found, err := visitOf(r).Console.ListAudit(r.Context(), visitOf(r).caller, url.Values{"limit": {searchedChanges}})
+	for _, e := range found.Entries {
+		if len(v.Changes) < fewChanges && e.Kind != approvalKind {
+			v.Changes = append(v.Changes, e)
 		}
 	}
-	v.Waiting.Approvals = others
-	return nil
+	return err
+}
+
+// approvalKind is the kind of the steps of approvals.
+const approvalKind = "ledger_approval"
+
+// readApprovals reads the pending approvals, oldest first, separating those on which the reader may vote.
+func (v *view) readApprovals(r *page.Request) error {
+	query := url.Values{"status": {"pending"}, "limit": {fewApprovals}, "order": {"oldest"}}
+	found, err := visitOf(r).Console.ListApprovals(r.Context(), visitOf(r).caller, query)
+	if err != nil {
+		return err
+	}
+	counted, err := visitOf(r).Console.ListApprovals(r.Context(), visitOf(r).caller, url.Values{"status": {"pending"}, "limit": {"1"}})
+	if err != nil {
+		return err
+	}
+	v.Pending = countText(counted.Count)
+	if len(found.Approvals) > 0 {
+		v.Oldest = ageWords(found.Approvals[0].CreatedAt, time.Now())
+	}
+	all := describeApprovals(found.Approvals)
+	for i := range all {
+		if !r.Person.May("vote") || !all[i].MayVote {
+			v.Waiting = append(v.Waiting, &all[i])
+		}
+	}
+	if !r.Person.May("vote") {
+		return nil
+	}
+	query.Set("may_vote", "true")
+	found, err = visitOf(r).Console.ListApprovals(r.Context(), visitOf(r).caller, query)
+	mine := describeApprovals(found.Approvals)
+	for i := range mine {
+		v.Votes = append(v.Votes, &mine[i])
+	}
+	return err
 }
 
 // newEvent is one of the latest events.
 type newEvent struct {
-	wire.Event
+	wire.ListedEvent
 	URL string
 }
 
-// readEvents reads the latest events. If no agent has sent one, the page shows the guide.
+// readEvents reads the latest events. If no agent has sent one, the page leads to the start page.
 func (v *view) readEvents(r *page.Request) error {
 	found, err := visitOf(r).Console.ListEvents(r.Context(), visitOf(r).caller, url.Values{"limit": {fewEvents}})
 	if err != nil {
 		return err
 	}
+	v.Size = found.IndexedTo
 	for _, e := range found.Events {
 		v.Events = append(v.Events, newEvent{e, r.Address("/console/events", string(e.ID))})
 	}
-	for _, signer := range []string{"agent", "bridge"} {
-		query := url.Values{"limit": {"1"}, "signer": {signer}}
-		found, err = visitOf(r).Console.ListEvents(r.Context(), visitOf(r).caller, query)
-		if err != nil || len(found.Events) > 0 {
-			return err
-		}
-	}
-	return v.readGuide(r)
-}
-
-// readGuide adds the guide with the values that the reader's role may see. They contain no secrets.
-func (v *view) readGuide(r *page.Request) error {
-	values := Values{OrganizationID: v.Organization.ID, Slug: v.Organization.Slug, Origin: v.Organization.Origin}
-	keys, err := readLogKeys(r)
-	if err != nil {
-		return err
-	}
-	if n := len(keys); n > 0 {
-		values.LogKey = keys[n-1].VKey // the latest
-	}
-	if values.AgentID, values.KeyID, err = readAgent(r); err != nil {
-		return err
-	}
-	v.Guide = Describe(r.Kit, values)
-	return nil
-}
-
-// readAgent returns the first agent that can sign, and its key, or "" for both if there is none.
-func readAgent(r *page.Request) (agent id.Agent, key id.Key, err error) {
-	agents, err := visitOf(r).Console.ListAgents(r.Context(), visitOf(r).caller, url.Values{"limit": {"10"}})
-	if err != nil {
-		return "", "", err
-	}
-	for _, a := range agents.Agents {
-		keys, err := visitOf(r).Console.ListAgentKeys(r.Context(), visitOf(r).caller, string(a.AgentID), nil)
-		if err != nil {
-			return "", "", err
-		}
-		for _, k := range keys.Keys {
-			if a.Active && k.Status == "active" {
-				return a.AgentID, k.KeyID, nil
-			}
-		}
-	}
-	return "", "", nil
+	signer, err := firstSigner(r)
+	v.Start = signer == ""
+	return err
 }

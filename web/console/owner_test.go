@@ -17,18 +17,18 @@ func TestErasures(t *testing.T) {
 	s := servicetest.New(t)
 	ann, bob := s.SignIn(s.Red.Owner), s.SignIn(s.Blue.Owner)
 	day(s)
-	ann.Get("/console/erasures").Want(t, "none", http.StatusOK, "Nothing was erased yet.", "A new erasure")
+	ann.Get("/console/erasures").Want(t, "none", http.StatusOK, "Nothing has been erased yet", "A new erasure")
 	ann.Post("/console/events/e3", "do", "erase", "reason", "test_data").Want(t, "not sure", http.StatusUnprocessableEntity, "Confirm that the payloads")
 	ann.Post("/console/events/e3", "do", "erase", "reason", "", "sure", "yes").Want(t, "no reason", http.StatusUnprocessableEntity, "reason must be one of")
 	begun := ann.Post("/console/events/e3", "do", "erase", "reason", "test_data", "sure", "yes")
 	begun.Want(t, "erase", http.StatusSeeOther)
 	path, _, _ := strings.Cut(begun.Header.Get("Location"), "?")
 	awaitErased(ann, strings.TrimPrefix(path, "/console/erasures/"))
-	ann.Get(path+"?notice=erasure-begun").Want(t, "the erasure", http.StatusOK, "It is done.", "test data", "1 of 1 that match", "The erasure has begun.")
+	ann.Get(path+"?notice=erasure-begun").Want(t, "the erasure", http.StatusOK, "It is done.", "test data", "1 of 1 that match", "The erasure has started.")
 	page := ann.Get("/console/events/e3")
 	page.Want(t, "the event", http.StatusOK, "The envelope was erased on", "acme.delete")
-	page.WantNone(t, "the event", "canary-3", "Take the payload away")
-	ann.Get("/console/events?trace_id=day").Want(t, "the list", http.StatusOK, `<span class="gone">erased</span>`)
+	page.WantNone(t, "the event", "canary-3", "Erase the payload permanently")
+	ann.Get("/console/events?trace_id=day").Want(t, "the list", http.StatusOK, `<span class="bad">erased</span>`)
 
 	for what, fields := range map[string][]string{
 		"no name": {"by", "trace_id", "name", ""}, "a wrong name": {"by", "trace_id", "name", "a b"}, "a wrong time": {"by", "trace_id", "name", "day", "from", "x"}, "another choice": {"by", "tool", "name", "acme"},
@@ -47,7 +47,7 @@ func TestErasures(t *testing.T) {
 	}
 	ann.Get("/console/erasures").Want(t, "two", http.StatusOK, "a principal, whose name is forgotten", "event ", "data subject request")
 	bob.Get(path).Want(t, "the other organization", http.StatusNotFound)
-	bob.Get("/console/erasures").Want(t, "the other organization's list", http.StatusOK, "Nothing was erased yet.")
+	bob.Get("/console/erasures").Want(t, "the other organization's list", http.StatusOK, "Nothing has been erased yet")
 	bob.Get("/console/events/e1").Want(t, "the event of the same name", http.StatusOK, "acme.blue", "&#34;text&#34;: &#34;e1&#34;")
 
 	for role, reads := range map[string]bool{"admin": true, "auditor": true, "member": false} {
@@ -100,11 +100,11 @@ func TestEvidence(t *testing.T) {
 		p := s.SignIn(s.Red.Join(role, role))
 		page := p.Get("/console/evidence")
 		if makes {
-			page.Want(t, role, http.StatusOK, "Make the pack")
+			page.Want(t, role, http.StatusOK, "Create the pack")
 			continue
 		}
 		page.Want(t, role, http.StatusOK, "Your role can't create packs")
-		page.WantNone(t, role, "Make the pack")
+		page.WantNone(t, role, "Create the pack")
 		led := p.Post("/console/evidence", "do", "make")
 		p.Get(led.Header.Get("Location")).Want(t, role, http.StatusForbidden)
 	}

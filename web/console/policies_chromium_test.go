@@ -30,7 +30,7 @@ func TestPoliciesInChromium(t *testing.T) {
 	}
 	b := s.Browser()
 	b.SignIn(s.Red.Owner)
-	b.Visit(list)
+	b.Visit(list + "?new=1")
 	b.Fill("name", "Refunds")
 	b.Fill("policy_id", "refunds")
 	b.Press(`button[value="create"]`)
@@ -39,31 +39,31 @@ func TestPoliciesInChromium(t *testing.T) {
 
 	wrong := strings.Replace(document("100"), `"decision"`, "\n\"decison\"", 1)
 	b.Fill("document", wrong)
-	awaitCondition(b, `document.getElementById("verdict").textContent.startsWith("Line 2: rules[0].decison is not a member")`)
-	b.Must(`document.querySelector("#place button").click();`, nil)
+	awaitCondition(b, `document.getElementById("slip").textContent.startsWith("Line 2: rules[0].decison is not a member")`)
+	b.Must(`document.getElementById("place").click();`, nil)
 	var chosen string
 	b.Must(`const text = document.querySelector("textarea"); return text.value.slice(text.selectionStart, text.selectionEnd);`, &chosen)
 	if chosen != `"decison"` {
 		t.Errorf("the place is %q", chosen)
 	}
 	b.Fill("document", wrong[:20])
-	awaitCondition(b, `document.getElementById("verdict").textContent.startsWith("Line 1: the text is not JSON")`)
+	awaitCondition(b, `document.getElementById("slip").textContent.startsWith("Line 1: the text is not JSON")`)
 	b.Fill("document", document("900"))
-	awaitCondition(b, `document.querySelector("#results td:last-child")?.textContent.startsWith("fails: got allow")`)
+	awaitCondition(b, `document.querySelector("#findings [data-state=fail]")?.textContent.includes("fails: got allow")`)
 	b.Fill("document", document("100"))
-	awaitCondition(b, `document.querySelector("#results td:last-child")?.textContent === "passes"`)
+	awaitCondition(b, `document.querySelector("#findings [data-state=ok]")?.textContent.includes("large")`)
 	for _, message := range b.Messages() { // the browser's own message about a response 422
-		if !strings.Contains(message, "/v1/console/policies/check") || !strings.Contains(message, "422") {
+		if !strings.Contains(message, "/console/policies/refunds/edit") || !strings.Contains(message, "422") {
 			t.Errorf("console messages: %q", message)
 		}
 	}
 	b.KeepPictures("editor")
 	b.Press(`button[value="save"]`)
-	if got := b.Text(".rules"); !strings.Contains(got, "payload.amount_usd > 100: deny it, because “Too much”") {
+	if got := b.Text("#says + ol"); !strings.Contains(got, "payload.amount_usd > 100: deny it, because “Too much”") {
 		t.Errorf("got %q", got)
 	}
 	b.Press(`a[href$="/tests?version=1"]`)
-	if got := b.Text(".outcome"); !strings.Contains(got, "All of its tests pass (1)") {
+	if got := b.Text("#content .note"); !strings.Contains(got, "All of its tests pass (1)") {
 		t.Errorf("got %q", got)
 	}
 	b.Visit(refunds + "/simulate")
@@ -74,8 +74,13 @@ func TestPoliciesInChromium(t *testing.T) {
 	b.KeepPictures("simulate")
 	decides("allow")
 	b.Visit(refunds)
+	b.Press(`a[href$="ask=activate"]`)
+	if got := b.Text(`button[value="activate"]`); got != "Activate and deny 1 of last week's" {
+		t.Errorf("the button: got %q", got)
+	}
+	b.KeepPictures("activate")
 	b.Press(`button[value="activate"]`)
-	if got := b.Text(".lead"); !strings.Contains(got, "it decides now") {
+	if got := b.Text("#standing"); !strings.Contains(got, "it decides now") {
 		t.Errorf("got %q", got)
 	}
 	decides("deny")
@@ -83,14 +88,18 @@ func TestPoliciesInChromium(t *testing.T) {
 	b.Visit(refunds + "/edit")
 	b.Fill("document", strings.Replace(document("1000"), `"amount_usd":500`, `"amount_usd":5000`, 1))
 	b.Press(`button[value="save"]`)
+	b.Press(`a[href$="ask=activate"]`)
 	b.Press(`button[value="activate"]`)
 	decides("allow")
 	b.Visit(refunds + "/compare?from=1&to=2")
-	if got := b.Text(".diff ins"); !strings.Contains(got, `+       "when": "payload.amount_usd > 1000"`) {
+	if got := b.Text("#content ins"); !strings.Contains(got, `+       "when": "payload.amount_usd > 1000"`) {
 		t.Errorf("got %q", got)
 	}
 	b.KeepPictures("compare")
-	b.Visit(refunds + "?version=1")
+	b.Visit(refunds)
+	if got := b.Text(`button[value="activate"]`); got != "Back to version 1" {
+		t.Errorf("the button: got %q", got)
+	}
 	b.Press(`button[value="activate"]`)
 	decides("deny")
 	b.KeepPictures("policy")
@@ -103,7 +112,7 @@ func TestPoliciesInChromium(t *testing.T) {
 // awaitCondition waits until a condition of the page is true.
 func awaitCondition(b *servicetest.Browser, condition string) {
 	b.Must(`for (let i = 0; i < 4000 && !(`+condition+`); i++) await new Promise((next) => setTimeout(next, 5));
-		if (!(`+condition+`)) throw new Error(document.getElementById("verdict").textContent + document.getElementById("results").textContent);`, nil)
+		if (!(`+condition+`)) throw new Error(document.getElementById("slip").textContent + document.getElementById("findings").textContent);`, nil)
 }
 
 // checkPlaces compares the lines that the browser's reader of texts finds with those of the server.

@@ -37,8 +37,8 @@ func base(t *testing.T, p *servicetest.Person, page string) []string {
 func shown(t *testing.T, p *servicetest.Person, page string) []string {
 	t.Helper()
 	body := p.Get(page).Body
-	version := regexp.MustCompile(`name="version" value="(\d+)"`).FindStringSubmatch(body)
-	digest := regexp.MustCompile(`name="policy_digest" value="([0-9a-f]{64})"`).FindStringSubmatch(body)
+	version := regexp.MustCompile(`id="standing">Version (\d+)`).FindStringSubmatch(body)
+	digest := regexp.MustCompile(`<dt>policy_digest</dt><dd><code>([0-9a-f]{64})<`).FindStringSubmatch(body)
 	if version == nil || digest == nil {
 		t.Fatalf("%s identifies no version: %s", page, body)
 	}

@@ -1,13 +1,17 @@
 package console
 
 import (
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	api "github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
@@ -20,7 +24,14 @@ type policyView struct {
 	Newest     uint64            // the latest version
 	Active     wire.ListedPolicy // the active policy; without an ID if there is none
 	Former     uint64            // the other version of this policy that was last active; 0 if none
+	FormerHash id.Hash           // its digest
+	BackUntil  id.Instant        // until when Former has a button; 0 if its time is over
+	Ask        string            // the change that the reader has to confirm: activate, deactivate, delete; "" if none
+	Checked    *checked          // the version to activate, checked with the acts of the last week
 	Versions   []head
+
+	OpenApprovals string // what becomes of open approvals by that change
+
 	Next       string // address of the next page of versions
 	TwoPersons bool   // the writer of a version may not activate it
 	OwnWork    bool   // the reader made the last change of this version
@@ -49,10 +60,66 @@ func (p *pages) showPolicy(r *page.Request) (any, error) {
 	if v.Names, err = readNames(r); err != nil {
 		return nil, err
 	}
-	r.Title = "Policy " + v.Name
+	r.Title = v.Name
+	if err := v.readConfirmation(r); err != nil {
+		return nil, err
+	}
 	text, err := canonicalLines(v.Text)
 	v.Document = string(text)
 	return v, err
+}
+
+// readConfirmation reads what a change would do that the reader has to confirm.
+func (v *policyView) readConfirmation(r *page.Request) error {
+	if v.IsActive() && v.Former != 0 {
+		if until := id.InstantOf(id.Instant(v.ActivatedAt).Time().Add(backTime)); until > id.InstantOf(time.Now()) {
+			v.BackUntil = until
+		}
+	}
+	v.Ask = r.Query("ask")
+	switch allowed := v.MayEdit; {
+	case v.Ask == "activate" && allowed && !v.IsActive():
+		document, err := canonicalDocument(v.Text)
+		if err != nil {
+			return err
+		}
+		if v.Checked, err = checkDocument(r, document, true); err != nil {
+			return err
+		}
+		return v.foresee(r, v.PolicyID)
+	case v.Ask == "deactivate" && allowed && v.IsActive() && !v.TwoPersons:
+		return v.foresee(r, "")
+	case v.Ask == "delete" && allowed && v.IsDraft():
+		return nil
+	}
+	v.Ask = ""
+	return nil
+}
+
+// foresee reads what becomes of open approvals if the shown version of a policy is activated, or with "" if none is active.
+func (v *policyView) foresee(r *page.Request, name string) error {
+	found, err := visitOf(r).Console.ForeseeApprovals(r.Context(), visitOf(r).caller, name, v.Version)
+	switch {
+	case err != nil:
+		return err
+	case found.Stay+found.End+found.Unknown == 0:
+		v.OpenApprovals = "No approval is open."
+		return nil
+	}
+	v.OpenApprovals = fmt.Sprintf("Open approvals: %s, %d will end", textcheck.Count(found.Stay, "continues", "continue"), found.End)
+	if found.Unknown > 0 {
+		v.OpenApprovals += fmt.Sprintf(", %d not checked", found.Unknown)
+	}
+	v.OpenApprovals += "."
+	return nil
+}
+
+// backTime is how long an activation has a button that takes it back.
+const backTime = 15 * time.Minute
+
+// Deletes returns what the deletion of the draft removes, in words.
+func (v policyView) Deletes() string {
+	return textcheck.Count(len(v.Rules), "rule") + " and " + textcheck.Count(len(v.Tests), "test")
 }
 
 // readVersions reads the list of versions, and finds the active one.
@@ -68,7 +135,7 @@ func (v *policyView) readVersions(r *page.Request) error {
 	var archived wire.Time
 	for _, one := range found.Versions {
 		if one.ArchivedAt > archived && one.Version != v.Version {
-			v.Former, archived = one.Version, one.ArchivedAt
+			v.Former, v.FormerHash, archived = one.Version, one.Digest, one.ArchivedAt
 		}
 	}
 	return nil
@@ -118,7 +185,7 @@ func explainActivation(r *page.Request, err error) error {
 	}
 	now, unread := readVersion(r, r.Value("version"))
 	if unread == nil && now.Digest.String() != r.Value("policy_digest") {
-		return refuseConflict("The version was changed meanwhile, and is shown as it is now. " +
+		return refuseConflict("The version was changed in the meantime, and is shown as it is now. " +
 			"Check it again before you activate it.")
 	}
 	switch refused := fault.Of(err); refused.Code {

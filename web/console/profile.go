@@ -11,16 +11,21 @@ import (
 // accountView is the content of the account page.
 type accountView struct {
 	*page.Person
-	Address string // of the account
+	Address  string // of the account
+	Deputies ownDeputies
 }
 
 func (p *pages) showAccount(r *page.Request) (any, error) {
-	return accountView{Person: r.Person, Address: r.Person.Account.Email}, nil
+	v := accountView{Person: r.Person, Address: r.Person.Account.Email}
+	var err error
+	v.Deputies, err = readOwnDeputies(r)
+	return v, err
 }
 
 func (p *pages) changeProfile(r *page.Request) (page.Outcome, error) {
 	_, err := visitOf(r).Identity.ChangeAccount(r.Context(), visitOf(r).person, identity.AccountPatch{
-		DisplayName: new(r.Value("display_name")), ApprovalMail: new(r.Checked("approval_mail"))})
+		DisplayName: new(r.Value("display_name")), ApprovalMail: new(r.Checked("approval_mail")), WeeklyMail: new(r.Checked("weekly_mail")),
+		TimesInUTC: new(r.Value("times") == "utc")})
 	return page.GoTo(r.Address("/account"), "saved"), err
 }
 

@@ -10,14 +10,23 @@ import (
 )
 
 func (p *pages) readingScreens() []page.Screen {
-	return slices.Concat(p.eventScreens(), p.traceScreens(), p.otherScreens())
+	return slices.Concat(p.actScreens(), p.viewScreens(), p.eventScreens(), p.traceScreens(), p.otherScreens(), p.shareScreens())
+}
+
+func (p *pages) actScreens() []page.Screen {
+	return []page.Screen{
+		{Pattern: activityPage, Query: append(searchParameters(), "after", "before", "limit"), Views: p.views, Name: "activity", Title: "Activity",
+			Show: p.listActs, Script: "activity.js", Modules: []string{"activity.js", "actcheck.js", "longsearch.js", "live.js", "times.js"}},
+		{Pattern: actsPage + "/{act}", Query: searchParameters(), Views: p.views, Name: "act", Show: p.showAct, Script: "act.js",
+			Modules: []string{"act.js", "actcheck.js", "times.js"}},
+	}
 }
 
 func (p *pages) eventScreens() []page.Screen {
 	return []page.Screen{
 		{Pattern: "/console/events", Query: append(eventFilters(),
 			"q", "order", "limit", "after"), Views: p.views, Name: "events", Title: "Events", Show: p.listEvents,
-			Script: page.LiveScript, Modules: page.LiveModules()},
+			Script: "eventspage.js", Modules: []string{"eventspage.js", "longsearch.js", "live.js", "times.js"}},
 		{Pattern: "/console/events/{event}", Query: []string{"log"}, Views: p.views, Name: "event", Show: p.showEvent,
 			Forms: map[string]page.Form{"erase": p.eraseEvent}},
 		{Pattern: "/console/erasures", Query: []string{"by", "name", "after"},
@@ -46,9 +55,11 @@ func (p *pages) otherScreens() []page.Screen {
 			Views: p.views, Name: "stats", Title: "Statistics", Show: p.showStats},
 		{Pattern: "/console/audit", Query: []string{"actor", "kind", "from", "to", "order", "after"},
 			Views: p.views, Name: "audit", Title: "Audit", Show: p.listAudit},
-		{Pattern: "/console/evidence", Query: []string{"from", "to", "agent_id", "tool", "trace_id"},
+		{Pattern: "/console/evidence", Query: []string{"from", "to", "agent_id", "tool", "trace_id", "columns"},
 			Views: p.views, Name: "evidence", Title: "Evidence", Show: p.showEvidence,
 			Forms: map[string]page.Form{"make": p.makePack}},
+		{Pattern: coveragePage, Views: p.views, Name: "coverage", Title: "Coverage", Show: p.showCoverage,
+			Forms: map[string]page.Form{"compare": p.compareCalls}, MaxForm: maxForm},
 	}
 }
 

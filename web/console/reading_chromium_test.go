@@ -44,7 +44,7 @@ func TestReadingInChromium(t *testing.T) {
 	b := s.Browser()
 	b.Become(ann)
 	b.Visit("/console/events?signer=agent")
-	await(t, b, "#list", "There is no event like this.")
+	await(t, b, "#list", "There is no event like this")
 	b.Must(`document.querySelector("[name=q]").value = "half a word";`, nil)
 	day(s)
 	await(t, b, "#list", "acme.delete")
@@ -62,14 +62,14 @@ func TestReadingInChromium(t *testing.T) {
 	await(t, b, "#list", "acme.late")
 
 	b.Visit("/console/traces/day")
-	b.Press(`.tree li li li a`)
+	b.Press(`.nodes li li li a`)
 	await(t, b, "h1", "Event e3")
 	b.Must(`document.querySelector("#erase + details").open = true; document.querySelector("[name=sure]").checked = true;`, nil)
 	b.Fill("reason", "test_data")
 	b.Press(`button[value="erase"]`)
 	await(t, b, "#erasure", "It is done.")
-	await(t, b, ".facts", "1 of 1 that match")
-	b.Press(`.facts a`)
+	await(t, b, "main .kv", "1 of 1 that match")
+	b.Press(`main .kv a`)
 	await(t, b, "#envelope + p", "The envelope was erased on")
 	if got := b.Text("main"); strings.Contains(got, "canary-3") {
 		t.Errorf("the payload is still shown: %s", got)
@@ -93,7 +93,7 @@ func TestReadingInChromium(t *testing.T) {
 		form.requestSubmit();
 		while (outcome.dataset.state === "waiting") await new Promise((next) => setTimeout(next, 5));
 		return outcome.textContent + document.getElementById("report").textContent;`, &said, pack, s.Red.LogKey)
-	if !strings.Contains(said, "Proved, as far as the report says.") || !strings.Contains(said, "5 events shown") {
+	if !strings.Contains(said, "Proved, as far as the report says: log ") || !strings.Contains(said, "5 events shown") {
 		t.Errorf("the verification page shows %s", said)
 	}
 	b.WantQuiet()

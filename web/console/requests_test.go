@@ -78,13 +78,13 @@ func TestOneRequestPerPage(t *testing.T) {
 	}
 	agent := "/console/agents/" + string(s.Red.Agent.AgentID)
 	for path, route := range map[string]string{
-		"/console": "", "/console/events": "", "/console/events/e1": "/console/events/{event}", "/console/stats": "",
+		"/console": "", "/console/start": "", "/console/activity": "", "/console/activity/views": "", "/console/acts/e1": "/console/acts/{act}", "/console/events": "", "/console/events/e1": "/console/events/{event}", "/console/stats": "",
 		"/console/traces": "", "/console/runs": "", "/console/audit": "", "/console/erasures": "", "/console/policies": "",
 		"/console/approvals": "", "/console/approvals/none": "/console/approvals/{approval}",
 		"/console/agents": "", agent: "/console/agents/{agent}",
 		"/console/ingest-keys": "", "/console/members": "", "/console/webhooks": "", "/console/settings": "",
-		"/console/settings/tokens": "", "/console/settings/witnesses": "", "/console/settings/stream-export": "",
-		"/account": "", "/account/sessions": "", "/account/factors": "", "/console/events/none": "/console/events/{event}",
+		"/console/settings/tokens": "", "/console/settings/witnesses": "", "/console/settings/columns": "", "/console/settings/stream-export": "",
+		"/account": "", "/account/slack": "", "/account/sessions": "", "/account/factors": "", "/console/events/none": "/console/events/{event}",
 	} {
 		if route == "" {
 			route = path

@@ -17,7 +17,7 @@ func TestSettingsInChromium(t *testing.T) {
 	b := s.Browser()
 	b.SignIn(s.Red.Owner)
 
-	b.Visit("/console/ingest-keys")
+	b.Visit("/console/ingest-keys?new=1")
 	b.Fill("name", "prod")
 	b.Press(`button[value="create"]`)
 	as := *s.Red
@@ -68,18 +68,18 @@ func TestSettingsInChromium(t *testing.T) {
 // wantApproverJoins invites an approver, whose account is created in the same browser.
 func wantApproverJoins(t *testing.T, s *servicetest.Service, b *servicetest.Browser) {
 	t.Helper()
-	b.Visit("/console/members")
+	b.Visit("/console/members?new=1")
 	b.Fill("email", "carl@red.example")
 	b.Fill("role", "approver")
 	b.Press(`button[value="invite"]`)
 	link := b.Text(".secret")
-	b.Press("header button")
+	b.Press("form.me button")
 	b.Open(link)
-	b.AwaitText("Make the account and accept")
+	b.AwaitText("Create the account and accept")
 	b.Fill("display_name", "Carl")
 	b.Fill("password", servicetest.Password)
 	b.Press(`button[value="accept"]`)
-	if got := b.Text("header"); !strings.Contains(got, "carl@red.example · Red") {
+	if got := b.Text("#nav"); !strings.Contains(got, "Carl") {
 		t.Errorf("the header: got %q", got)
 	}
 	b.Visit("/console/members")

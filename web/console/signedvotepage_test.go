@@ -23,7 +23,7 @@ func TestSignedVoteInChromium(t *testing.T) {
 	b.SetDisplay(chromium.Display{Scheme: "light", Width: 390})
 	b.SignIn(eve)
 	b.Visit("/console/approvals")
-	b.Press("a.button")
+	b.Press("#cards a")
 	if got := b.ShownText(); !strings.Contains(got, "no passkey of yours signs votes here yet") || strings.Contains(got, "Sign and approve") {
 		t.Errorf("without a voter key: got %s", got)
 	}
@@ -44,11 +44,11 @@ func TestSignedVoteInChromium(t *testing.T) {
 
 	// From the list, one tap leads to the whole action with its buttons, and one touch signs.
 	b.Visit("/console/approvals")
-	b.Press("a.button")
+	b.Press("#cards a")
 	var shown bool
 	b.Must(`
 		const {top, bottom} = document.querySelector("button[data-sign]").getBoundingClientRect();
-		return top >= 0 && bottom <= innerHeight && document.querySelector(".members").getBoundingClientRect().top < innerHeight;`, &shown)
+		return top >= 0 && bottom <= innerHeight && document.querySelector("main .kv").getBoundingClientRect().top < innerHeight;`, &shown)
 	if !shown {
 		t.Error("the first screen lacks the button or the payload")
 	}
@@ -58,7 +58,7 @@ func TestSignedVoteInChromium(t *testing.T) {
 	}
 	b.Start(`button[data-sign]`)
 	b.AwaitText("by the approver's passkey, registered on")
-	ann.Get("/console/approvals/"+asked.ID).Want(t, "approved", http.StatusOK, "It is approved, not used yet", "registered on")
+	ann.Get("/console/approvals/"+asked.ID).Want(t, "approved", http.StatusOK, "approved, not used yet", "registered on")
 	s.Red.Consume(asked)
 	verifyEverywhere(t, ann)
 }

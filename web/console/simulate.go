@@ -85,7 +85,7 @@ func (p *pages) simulateHistory(r *page.Request) (page.Outcome, error) {
 	}
 	of := simulate.Range{Last: last}
 	if to := r.Value("to"); to != "" {
-		number, err := parseNumber("The number of the newest event", to)
+		number, err := parseNumber("The number of the latest event", to)
 		if err != nil {
 			return page.Outcome{}, err
 		}

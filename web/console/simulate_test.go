@@ -26,7 +26,7 @@ func TestSimulate(t *testing.T) {
 	page := refunds + "/simulate"
 	ann.Get(page).Want(t, "page", http.StatusOK, "version 1 (draft)", `value="1000"`)
 	got := eve.Post(page, "do", "history", "last", "100")
-	got.Want(t, "history", http.StatusOK, "2 of 3 decisions would be others", `<a href="/console/events/evt-2">`, "<strong>deny</strong> by", "<strong>allow with obligation</strong>", "Too much",
+	got.Want(t, "history", http.StatusOK, "2 of 3 decisions would be others", `<a href="/console/events/evt-2">`, "<strong>deny</strong> by", "<strong>needs approval</strong>", "Too much",
 		"3 of 3", "Shadow rules", `name="last" type="number" value="100"`)
 	got.WantNone(t, "a policy editor reads no payloads", "Rule by rule")
 	ann.Post(page, "do", "history", "last", "100").Want(t, "owner", http.StatusOK, page+"?version=1&amp;event=evt-2#input")
@@ -36,7 +36,7 @@ func TestSimulate(t *testing.T) {
 	}
 
 	ann.Post(page, "do", "input", "tool_name", "acme.payments.refund", "payload", `{"amount_usd":50}`, "limits", `{"daily":"20"}`).Want(t, "input", http.StatusOK,
-		"The answer: allow with obligation", "1 person within 1 hour", "payload.amount_usd &gt; 100", "<code><bdi>false</bdi></code>", "watch", `<td data-label="Before">20</td><td data-label="Added">50</td><td data-label="At most">60</td><td data-label="Beyond">yes</td>`, "{&#34;amount_usd&#34;:50}")
+		"The answer: needs approval", "1 person within 1 hour", "payload.amount_usd &gt; 100", "<code><bdi>false</bdi></code>", "watch", `<td class="num">20</td><td class="num">50</td><td class="num">60</td><td>yes</td>`, "{&#34;amount_usd&#34;:50}")
 	ann.Post(page, "do", "input", "tool_name", "acme.payments.refund").Want(t, "no payload", http.StatusOK, "The answer: deny", "amount_usd is missing")
 	for name, tc := range map[string]struct {
 		fields  []string

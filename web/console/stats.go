@@ -2,22 +2,36 @@ package console
 
 import (
 	"cmp"
+	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
 
-// waits are the waiting times of approvals on a page.
-type waits struct{ wire.Waits }
+// approvalCounts are the approvals of the counted acts.
+type approvalCounts struct{ wire.ApprovalCounts }
 
-// Half returns the median waiting time, in words.
-func (w waits) Half() string { return waitWords(w.P50) }
+// Half returns the median time until a decision, in words.
+func (a approvalCounts) Half() string { return waitWords(a.P50) }
 
-// Most returns the 99th percentile of the waiting times, in words.
-func (w waits) Most() string { return waitWords(w.P99) }
+// Most returns the 90th percentile of the times until a decision, in words.
+func (a approvalCounts) Most() string { return waitWords(a.P90) }
+
+// Decided returns the number of approvals that approvers decided.
+func (a approvalCounts) Decided() uint64 { return a.Approved + a.Refused }
+
+// Rate returns the share of the decided approvals that were approved, in words.
+func (a approvalCounts) Rate() string {
+	if a.Decided() == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f%%", 100*float64(a.Approved)/float64(a.Decided()))
+}
 
 func waitWords(milliseconds *int64) string {
 	if milliseconds == nil {
@@ -35,12 +49,12 @@ func waitWords(milliseconds *int64) string {
 
 // statsView is the content of the page of counts.
 type statsView struct {
-	Events      uint64
+	Acts        uint64
 	From, To    string // of the query, for display
 	Filter      filters
 	Charts      []chart
-	Hours       *columns // nil if there are no events
-	Waits       waits
+	Chart       *outcomeChart // nil if there are no acts
+	Approvals   approvalCounts
 	Ranges      []rangeLink
 	Predecessor *predecessor
 }
@@ -54,7 +68,7 @@ type rangeLink struct {
 // usualDays is the range of the page if its address contains none.
 const usualDays = 7
 
-func (p *pages) showStats(r *page.Request) (any, error) {
+func (p *pages) showStats(r *page.Request) (_ any, err error) {
 	query := listQuery(r, "from", "to", "log")
 	query.Del("after")
 	now := time.Now().UTC()
@@ -64,24 +78,38 @@ func (p *pages) showStats(r *page.Request) (any, error) {
 	v := &statsView{From: query.Get("from"), To: query.Get("to"), Ranges: usualRanges(r, now),
 		Filter: readFilters(r, "from", "to", "log")}
 	dimensions := []dimension{
-		{"agent", "Agents", func(c wire.GroupCount) string { return textOf(c.Agent) }, "agent_id"},
-		{"tool", "Tools", func(c wire.GroupCount) string { return textOf(c.Tool) }, "tool"},
-		{"decision", "Decisions in force", func(c wire.GroupCount) string { return textOf(c.Decision) }, "decision"},
-		{"rule", "Rules that decided", func(c wire.GroupCount) string { return textOf(c.Rule) }, ""},
+		{"outcome", "Outcomes", func(c wire.ActCount) string { return textOf(c.Outcome) }, "outcome"},
+		{"agent", "Agents", func(c wire.ActCount) string { return textOf(c.Agent) }, "agent"},
+		{"tool", "Tools", func(c wire.ActCount) string { return textOf(c.Tool) }, "tool"},
+		{"decision", "Decisions of the policy", func(c wire.ActCount) string {
+			return strings.ReplaceAll(textOf(c.Decision), "allow_with_obligation", "needs approval")
+		}, "decision"},
+		{"rule", "Rules that decided", func(c wire.ActCount) string { return textOf(c.Rule) }, ""},
+		{"approver", "Approvers", func(c wire.ActCount) string {
+			return cmp.Or(textOf(c.ApproverName), textOf(c.ApproverEmail), textOf(c.Approver))
+		}, "approver"},
 	}
+	var names []string
 	for _, d := range dimensions {
-		found, err := countBy(r, query, d.name)
-		if err != nil {
-			return nil, err
-		}
-		if d.name == "agent" {
-			v.Events, v.Waits, v.Predecessor = found.Events, waits{found.Waits}, linkPredecessor(r, found.Predecessor)
-		}
-		v.Charts = append(v.Charts, newChart(r, d, query, found))
+		names = append(names, d.name)
 	}
-	hours, err := countBy(r, query, "hour")
-	v.Hours = newColumns(fillRange(hours.Counts, v.From, v.To, now))
-	return v, err
+	from, _ := time.Parse(time.RFC3339Nano, v.From) // zero for a log index
+	to, _ := time.Parse(time.RFC3339Nano, v.To)
+	found, overTime, err := countOverTime(r, query, from, to, now, names...)
+	if err = r.Correctable(err); err != nil {
+		return nil, err
+	}
+	if found == nil { // the query can be corrected
+		found = make([]wire.Stats, 1+len(dimensions))
+	}
+	v.Acts, v.Approvals, v.Predecessor = found[0].Acts, approvalCounts{found[0].Approvals}, linkPredecessor(r, found[0].Predecessor)
+	for i, d := range dimensions {
+		v.Charts = append(v.Charts, newChart(r, d, query, found[1+i]))
+	}
+	if v.Chart = overTime; v.Chart != nil {
+		v.Chart.Tall = true
+	}
+	return v, nil
 }
 
 // textOf returns a string, or "" if s is nil.
@@ -92,13 +120,24 @@ func textOf[S ~string](s *S) string {
 	return string(*s)
 }
 
-func countBy(r *page.Request, query url.Values, name string) (found wire.Stats, err error) {
-	asked := url.Values{"by": {name}}
-	for parameter, values := range query {
-		asked[parameter] = values
+// countActs counts acts. counted is false if they can't be counted now.
+func countActs(r *page.Request, query url.Values) (found wire.Stats, counted bool, err error) {
+	found, err = visitOf(r).Console.CountActs(r.Context(), visitOf(r).caller, query)
+	return found, err == nil, unlessUncountable(err)
+}
+
+// countActsBy counts acts by each of several lists of dimensions.
+func countActsBy(r *page.Request, query url.Values, by ...string) ([]wire.Stats, error) {
+	return visitOf(r).Console.CountActsBy(r.Context(), visitOf(r).caller, query, by...)
+}
+
+// unlessUncountable returns the error of a count, or nil if it means that acts can't be counted now: the index is being rebuilt, or there are
+// too many groups.
+func unlessUncountable(err error) error {
+	if fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Invalid) {
+		return nil
 	}
-	found, err = visitOf(r).Console.CountEvents(r.Context(), visitOf(r).caller, asked)
-	return found, r.Correctable(err)
+	return err
 }
 
 func daysBefore(now time.Time, days int) string {
@@ -118,15 +157,15 @@ func usualRanges(r *page.Request, now time.Time) (links []rangeLink) {
 	add("A day", daysBefore(now, 1))
 	add("A week", daysBefore(now, usualDays))
 	add("30 days", daysBefore(now, 30))
-	add("All events", "0")
+	add("All acts", "0")
 	return links
 }
 
-// dimension is an attribute by which events are counted.
+// dimension is an attribute by which acts are counted.
 type dimension struct {
 	name, title string
-	label       func(wire.GroupCount) string
-	filter      string // parameter of event lists; "" if none
+	label       func(wire.ActCount) string
+	filter      string // key of the search of acts; "" if none
 }
 
 // chart is a list of bars.
@@ -134,15 +173,15 @@ type chart struct {
 	Name, Title string
 	Bars        []bar
 	Others      int    // groups without a bar
-	OtherEvents uint64 // events in them
+	OtherActs   uint64 // acts in them
 }
 
-// bar is one group: its events and their share of the largest group.
+// bar is one group: its acts and their share of the largest group.
 type bar struct {
-	Label  string // "" for events without a value
-	Events uint64
-	Share  string // in percent
-	URL    string // list of the events; "" if none
+	Label string // "" for acts without a value
+	Acts  uint64
+	Share string // in percent
+	URL   string // list of the acts; "" if none
 }
 
 // maxBars is the maximum number of bars of a dimension.
@@ -151,26 +190,25 @@ const maxBars = 15
 func newChart(r *page.Request, d dimension, query url.Values, found wire.Stats) chart {
 	c := chart{Name: d.name, Title: d.title}
 	groups := slices.Clone(found.Counts)
-	slices.SortStableFunc(groups, func(a, b wire.GroupCount) int { return cmp.Compare(b.Events, a.Events) })
-	shown := uint64(0)
+	slices.SortStableFunc(groups, func(a, b wire.ActCount) int { return cmp.Compare(b.Acts, a.Acts) })
 	for i, g := range groups {
-		if i == maxBars {
-			c.Others, c.OtherEvents = len(groups)-maxBars, found.Events-shown
-			break
+		if i >= maxBars { // not the rest of all acts, because an act counts for each of its approvers
+			c.Others++
+			c.OtherActs += g.Acts
+			continue
 		}
-		one := bar{Label: d.label(g), Events: g.Events,
-			Share: percent(100 * float64(g.Events) / float64(max(1, groups[0].Events)))}
+		one := bar{Label: d.label(g), Acts: g.Acts,
+			Share: percent(100 * float64(g.Acts) / float64(max(1, groups[0].Acts)))}
 		if d.filter != "" && one.Label != "" {
-			link := url.Values{d.filter: {one.Label}}
+			link := url.Values{d.filter: {cmp.Or(textOf(g.Approver), textOf(g.Decision), one.Label)}}
 			for _, name := range []string{"from", "to", "log"} {
 				if query.Has(name) {
 					link.Set(name, query.Get(name))
 				}
 			}
-			one.URL = r.Address("/console/events") + "?" + link.Encode()
+			one.URL = r.Address(activityPage) + "?" + link.Encode()
 		}
 		c.Bars = append(c.Bars, one)
-		shown += g.Events
 	}
 	return c
 }

@@ -36,7 +36,7 @@ func (p *pages) showStreamExport(r *page.Request) (any, error) {
 	v := streamExportView{Export: wire.StreamExport{Active: true, Format: "ocsf", Encoding: "protobuf"},
 		MayManage: r.Person.May("manage"),
 		Formats: []page.Option{{Value: "ocsf", Title: "OCSF API Activity"},
-			{Value: "cloudevents", Title: "CloudEvents"}},
+			{Value: "cloudevents", Title: "CloudEvents"}, {Value: "genai-1.41", Title: "Calls as spans (OpenTelemetry GenAI 1.41)"}},
 		Encodings: []page.Option{{Value: "protobuf", Title: "protobuf"}, {Value: "json", Title: "JSON"}}}
 	export, err := visitOf(r).Console.ShowStreamExport(r.Context(), visitOf(r).caller)
 	if isMissing(err) {

@@ -13,7 +13,7 @@ func TestStreamExport(t *testing.T) {
 	s, to := allowed(t), newReceiver(t)
 	ann, bob := s.SignIn(s.Red.Owner), s.SignIn(s.Blue.Owner)
 	const page = "/console/settings/stream-export"
-	ann.Get(page).Want(t, "none", http.StatusOK, "The organization has no stream export.", "Begin the export")
+	ann.Get(page).Want(t, "none", http.StatusOK, "The organization has no stream export", "Begin the export")
 	save := func(more ...string) servicetest.Answer {
 		return ann.Post(page, append([]string{"do", "save", "url", to.URL + "/v1/logs?key=k1", "format", "cloudevents", "encoding", "json", "active", "yes"}, more...)...)
 	}
@@ -24,21 +24,21 @@ func TestStreamExport(t *testing.T) {
 	}
 	save("from", "x").Want(t, "from", http.StatusUnprocessableEntity, "a whole number from 0")
 	ann.Post(page, "do", "test").Want(t, "a test of none", http.StatusNotFound)
-	save("header_secrets", "Authorization: Bearer hidden\n\nX-Other: 1", "from", "0").Want(t, "begin", http.StatusSeeOther)
+	save("header_secrets", "Authorization: Bearer concealed\n\nX-Other: 1", "from", "0").Want(t, "begin", http.StatusSeeOther)
 	shown := ann.Get(page)
-	shown.Want(t, "begun", http.StatusOK, "Authorization", "X-Other", "are not sent", "key=k1").WantNone(t, "begun", "hidden")
-	bob.Get(page).Want(t, "blue", http.StatusOK, "The organization has no stream export.")
+	shown.Want(t, "begun", http.StatusOK, "Authorization", "X-Other", "are not sent", "key=k1").WantNone(t, "begun", "concealed")
+	bob.Get(page).Want(t, "blue", http.StatusOK, "The organization has no stream export")
 	ann.Post(page, "do", "test").Want(t, "test", http.StatusSeeOther)
 	awaitPage(t, ann, page, "status 204")
 	s.Red.Send("streamed", nil)
 	awaitPage(t, ann, page, "<dt>State</dt><dd>current</dd>")
 	save("no_headers", "yes", "payloads", "yes").Want(t, "change", http.StatusSeeOther)
-	ann.Get(page).Want(t, "changed", http.StatusOK, "<dt>Headers</dt><dd>none</dd>", "no erasure takes them back")
+	ann.Get(page).Want(t, "changed", http.StatusOK, "<dt>Headers</dt><dd>none</dd>", "no erasure removes them")
 	carl := s.SignIn(s.Red.Join("carl", "auditor"))
 	carl.Get(page).Want(t, "an auditor", http.StatusOK, "no erasure").WantNone(t, "an auditor", "key=k1", `value="save"`)
 	for _, do := range []string{"save", "test", "delete"} {
 		carl.Post(page, "do", do, "url", to.URL).Want(t, "an auditor: "+do, http.StatusForbidden, "Your role does not allow this")
 	}
 	ann.Post(page, "do", "delete").Want(t, "delete", http.StatusSeeOther)
-	ann.Get(page+"?notice=stream-export-deleted").Want(t, "deleted", http.StatusOK, "The export is deleted.", "The organization has no stream export.")
+	ann.Get(page+"?notice=stream-export-deleted").Want(t, "deleted", http.StatusOK, "The export is deleted.", "The organization has no stream export")
 }

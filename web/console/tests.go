@@ -19,7 +19,7 @@ func (p *pages) showTests(r *page.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.Checked, err = checkDocument(r, document)
+	v.Checked, err = checkDocument(r, document, false)
 	r.Title = "Tests of policy " + v.Name
 	return v, err
 }

@@ -55,7 +55,7 @@ func TestTokens(t *testing.T) {
 	ann, bob := s.SignIn(s.Red.Owner), s.SignIn(s.Blue.Owner)
 	carl := s.SignIn(s.Red.Join("carl", "approver"))
 	const page = "/console/settings/tokens"
-	carl.Get(page).Want(t, "an approver", http.StatusOK, `<option value="approver">`, "You have no token.").WantNone(t, "an approver", `<option value="admin">`)
+	carl.Get(page).Want(t, "an approver", http.StatusOK, `<option value="approver">`, "You have no token").WantNone(t, "an approver", `<option value="admin">`)
 	carl.Post(page, "do", "create", "name", "x", "role", "admin", "expires_at", tomorrow()).Want(t, "beyond", http.StatusForbidden, "The token&#39;s role exceeds yours")
 	ann.Post(page, "do", "create", "name", "ci", "role", "auditor", "expires_at", "2001-01-01T00:00").
 		Want(t, "past", http.StatusUnprocessableEntity, "expires_at must be in the future", `value="ci"`, `<option value="auditor" selected>`, `value="2001-01-01T00:00"`)

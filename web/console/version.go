@@ -79,11 +79,16 @@ type test struct {
 
 // readVersion reads the version in a parameter of the address, or the latest for "".
 func readVersion(r *page.Request, number string) (v version, err error) {
+	return readVersionOf(r, r.PathParameter("policy"), number)
+}
+
+// readVersionOf is readVersion for a policy.
+func readVersionOf(r *page.Request, policy, number string) (v version, err error) {
 	query := url.Values{}
 	if number != "" {
 		query.Set("version", number)
 	}
-	found, err := visitOf(r).Console.ShowPolicy(r.Context(), visitOf(r).caller, r.PathParameter("policy"), query)
+	found, err := visitOf(r).Console.ShowPolicy(r.Context(), visitOf(r).caller, policy, query)
 	if err != nil {
 		return v, err
 	}
@@ -120,6 +125,22 @@ func (r rule) Matches() bool { return r.OnError == "match" }
 
 // Within returns the time in which approvers must agree.
 func (o obligation) Within() string { return durationWords(int64(o.TTLSeconds)) }
+
+// Reminds returns the time after which approvers are reminded, or "".
+func (o obligation) Reminds() string {
+	if o.RemindAfterSeconds == 0 {
+		return ""
+	}
+	return durationWords(int64(o.RemindAfterSeconds))
+}
+
+// Escalates returns the time after which another role is notified, or "".
+func (o obligation) Escalates() string {
+	if o.EscalateAfterSeconds == 0 {
+		return ""
+	}
+	return durationWords(int64(o.EscalateAfterSeconds))
+}
 
 // Within returns the window of the limit.
 func (l ruleLimit) Within() string { return durationWords(l.WindowSeconds) }

@@ -1,8 +1,10 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"strconv"
 
 	api "github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/fault"
@@ -30,7 +32,8 @@ type Options struct {
 // Mount adds the pages to r, and a page for unknown addresses.
 func Mount(r *edge.Router, o Options) {
 	page.New(page.Options{Edge: o.Edge, Kit: o.Kit, Control: o.Control, Access: page.Access{
-		Admit: o.admit, Read: readPage, Change: o.change, StepUp: o.stepUp, Links: memberLinks(),
+		Admit: o.admit, Read: readPage, Change: o.change, StepUp: o.stepUp,
+		Links: memberLinks(), Waiting: countVotes, NameOf: nameOf,
 		Providers: func() []wire.Provider { return o.Identity.ListProviders().Providers },
 	}}).Mount(r, Screens(o.Kit))
 }
@@ -40,6 +43,8 @@ type visit struct {
 	*Options
 	person *identity.Caller
 	caller *api.Caller // nil for a stranger
+	named  known       // names that pages of this visit show
+	votes  *int        // see countVotes; nil if they are not counted yet
 }
 
 // visitOf returns the visit of a request.
@@ -53,6 +58,9 @@ func (o *Options) admit(r *page.Request) error {
 		v = &visit{Options: o, person: o.Identity.NewCaller(r.Request, r.SetCookie)}
 	}
 	r.Visit, r.Person, r.Reader, v.caller = v, nil, "", nil
+	if r.IsShared() {
+		return nil
+	}
 	shown, err := o.Identity.ShowSession(r.Context(), v.person)
 	if err != nil {
 		if r.IsOpen() && edge.StatusOf(err) < http.StatusInternalServerError {
@@ -61,7 +69,7 @@ func (o *Options) admit(r *page.Request) error {
 		return err
 	}
 	v.caller = api.NewCaller(v.person.Who, r.UserAgent())
-	r.Person, r.Reader = &page.Person{SignedIn: *shown}, shown.Account.Email+" · "+shown.Organization.Name
+	r.Person, r.Reader = &page.Person{SignedIn: *shown}, cmp.Or(shown.Account.DisplayName, shown.Account.Email)
 	if r.IsConsole() {
 		return o.Console.CheckOwner(r.Context(), v.caller)
 	}
@@ -132,21 +140,80 @@ func isMissing(err error) bool { return fault.Is(err, fault.NotFound) }
 // memberLinks returns the links to the pages of an organization.
 func memberLinks() []page.Link {
 	return []page.Link{
-		{Title: "Overview", URL: "/console"},
-		{Title: "Approvals", URL: "/console/approvals"},
-		{Title: "Events", URL: "/console/events"},
-		{Title: "Traces", URL: "/console/traces"},
-		{Title: "Runs", URL: "/console/runs"},
-		{Title: "Statistics", URL: "/console/stats"},
-		{Title: "Policies", URL: "/console/policies"},
-		{Title: "Agents", URL: "/console/agents"},
-		{Title: "Ingest keys", URL: "/console/ingest-keys"},
-		{Title: "Members", URL: "/console/members"},
-		{Title: "Webhooks", URL: "/console/webhooks"},
-		{Title: "Evidence", URL: "/console/evidence"},
-		{Title: "Audit", URL: "/console/audit"},
-		{Title: "Erasures", URL: "/console/erasures"},
-		{Title: "Settings", URL: "/console/settings"},
-		{Title: "Account", URL: "/account"},
+		{Title: "Overview", URL: "/console", Icon: "overview", Tabs: []page.Link{
+			{Title: "Now", URL: "/console"},
+			{Title: "Statistics", URL: "/console/stats"},
+		}},
+		{Title: "Approvals", URL: "/console/approvals", Icon: "approvals", Counts: "wait for your vote"},
+		{Title: "Activity", URL: activityPage, Icon: "activity", Tabs: []page.Link{
+			{Title: "Acts", URL: activityPage, Below: actsPage},
+			{Title: "All events", URL: "/console/events"},
+			{Title: "Traces", URL: "/console/traces"},
+			{Title: "Runs", URL: "/console/runs"},
+			{Title: "By people", URL: "/console/audit", Needs: "read the audit list"},
+		}},
+		{Title: "Evidence", URL: "/console/evidence", Icon: "evidence", Tabs: []page.Link{
+			{Title: "Packs", URL: "/console/evidence"},
+			{Title: "Shared views", URL: sharesPage, Needs: "share views"},
+			{Title: "Coverage", URL: coveragePage, Needs: "read payloads"},
+		}},
+		{Title: "Policies", URL: "/console/policies", Icon: "policies", Group: "Control"},
+		{Title: "Agents", URL: "/console/agents", Icon: "agents", Tabs: []page.Link{
+			{Title: "All", URL: "/console/agents"},
+			{Title: "Ingest keys", URL: "/console/ingest-keys"},
+		}},
+		{Title: "People", URL: "/console/members", Icon: "people", Group: "Organization"},
+		{Title: "Settings", URL: "/console/settings", Icon: "settings", Tabs: []page.Link{
+			{Title: "Organization", URL: "/console/settings"},
+			{Title: "Approvals", URL: "/console/settings/approvals"},
+			{Title: "Sign-in", URL: "/console/settings/sign-in"},
+			{Title: "Retention", URL: "/console/settings/retention"},
+			{Title: "Erasures", URL: "/console/erasures"},
+			{Title: "Columns of payloads", URL: "/console/settings/columns"},
+			{Title: "Witnesses", URL: "/console/settings/witnesses"},
+			{Title: "Webhooks", URL: "/console/webhooks"},
+			{Title: "Stream", URL: "/console/settings/stream-export"},
+			{Title: "Tokens", URL: "/console/settings/tokens"},
+			{Title: "Audit", URL: "/console/audit", Needs: "read the audit list"},
+		}},
+		{Title: "Your account", URL: "/account", Hidden: true, Tabs: []page.Link{
+			{Title: "Profile", URL: "/account"},
+			{Title: "Passkeys and codes", URL: "/account/factors"},
+			{Title: "Sessions", URL: "/account/sessions"},
+		}},
 	}
+}
+
+// maxCounted is the maximum number of votes that the navigation counts.
+const maxCounted = 25
+
+// countVotes returns how many approvals wait for the reader's vote, or "" if none does or they cannot be counted.
+func countVotes(r *page.Request) string {
+	if !r.IsConsole() || !r.Person.May("vote") { // pages of the account read nothing of an organization
+		return ""
+	}
+	n, err := visitOf(r).countVotes(r)
+	if err != nil || n == 0 {
+		return ""
+	}
+	return votesText(n)
+}
+
+// countVotes returns how many approvals wait for the reader's vote, at most maxCounted+1. They are counted once.
+func (v *visit) countVotes(r *page.Request) (int, error) {
+	if v.votes == nil {
+		n, err := v.Console.CountVotes(r.Context(), v.caller, maxCounted+1)
+		if err != nil {
+			return 0, err
+		}
+		v.votes = &n
+	}
+	return *v.votes, nil
+}
+
+func votesText(n int) string {
+	if n > maxCounted {
+		return strconv.Itoa(maxCounted) + "+"
+	}
+	return strconv.Itoa(n)
 }

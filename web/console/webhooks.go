@@ -21,7 +21,7 @@ func (p *pages) webhookScreens() []page.Screen {
 		{Pattern: webhooksPage + "/{webhook}", Views: p.views, Name: "webhook", Show: p.showWebhook,
 			Forms: map[string]page.Form{"change": p.changeWebhook, "test": p.testWebhook,
 				"switch-on": p.switchWebhookOn, "switch-off": p.switchWebhookOff, "delete": p.deleteWebhook,
-				"rotate": p.rotateWebhook}},
+				"rotate": p.rotateWebhook, "slack-on": p.setSlackSecret, "slack-off": p.removeSlackSecret}},
 	}
 }
 
@@ -31,6 +31,16 @@ type webhooksView struct {
 	Next      string // address of the next page
 	Form      endpointForm
 	MayManage bool
+}
+
+// TitleOf returns the title of a receiver, or its ID if it is gone.
+func (v webhooksView) TitleOf(id wire.Text) string {
+	for _, e := range v.Endpoints {
+		if e.EndpointID == string(id) {
+			return e.Title()
+		}
+	}
+	return string(id)
 }
 
 func (p *pages) listWebhooks(r *page.Request) (any, error) {
@@ -64,8 +74,8 @@ func newEndpointForm(r *page.Request, name string, e wire.Endpoint) endpointForm
 		wanted = slices.Concat(r.Form["events"], strings.Fields(r.Form.Get("types")))
 	}
 	f := endpointForm{Endpoint: e, Do: name, Families: []noticeChoice{
-		{Value: "approval.*", Title: "Approvals: asked for, decided, used, over"},
-		{Value: "run.*", Title: "Runs of workflows: begun, ended"},
+		{Value: "approval.*", Title: "Approvals: requested, decided, used, ended"},
+		{Value: "run.*", Title: "Workflow runs: started, ended"},
 		{Value: "event.*", Title: "Events: each one that is stored"},
 		{Value: "decision.*", Title: "Decisions: denied, and stricter than declared"},
 		{Value: "plan.*", Title: "Plan: 80 and 100 % of the month's events"},
@@ -146,6 +156,9 @@ type webhookView struct {
 	Form      endpointForm
 	Attempts  []wire.Attempt
 	MayManage bool
+
+	SlackURL      string // where the Slack app sends its requests; "" for another format
+	MayAllowVotes bool   // from Slack
 }
 
 // showWebhook shows an endpoint with its attempts, of which the interface keeps 50.
@@ -155,8 +168,13 @@ func (p *pages) showWebhook(r *page.Request) (any, error) {
 		return nil, err
 	}
 	found, err := visitOf(r).Console.ListAttempts(r.Context(), visitOf(r).caller, r.PathParameter("webhook"), nil)
-	r.Title = "Webhook " + e.Title()
-	return webhookView{newEndpointForm(r, "change", e), found.Deliveries, r.Person.May("manage")}, err
+	r.Title = e.Title()
+	v := webhookView{Form: newEndpointForm(r, "change", e), Attempts: found.Deliveries, MayManage: r.Person.May("manage"),
+		MayAllowVotes: r.Person.May("own")}
+	if e.Format == "slack" {
+		v.SlackURL = strings.TrimSuffix(r.Kit.Public, "/") + "/v1/slack/interactions/" + r.Person.Organization.ID.String()
+	}
+	return v, err
 }
 
 // changeEndpoint changes the endpoint on the page.

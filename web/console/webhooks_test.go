@@ -83,7 +83,7 @@ func TestWebhooks(t *testing.T) {
 	ann.Get("/console/webhooks").Want(t, "list", http.StatusOK, `href="`+page+`"`, "Hook &lt;1&gt;", to.URL+"/?key=k1", "event.stored", "No delivery was given up.")
 	ann.Get(page).WantNone(t, "the secret", "whsec_")
 	ann.Post(page, "do", "rotate").Want(t, "rotate", http.StatusOK, "whsec_", "also sign until")
-	ann.Get(page).Want(t, "page", http.StatusOK, "acme.orders.*", "whpk_", "Nothing was sent yet.", "Former key", `value="decision.*" checked`, `value="event.stored"`)
+	ann.Get(page).Want(t, "page", http.StatusOK, "acme.orders.*", "whpk_", "Nothing has been sent yet.", "Former key", `value="decision.*" checked`, `value="event.stored"`)
 	bob.Get(page).Want(t, "blue", http.StatusNotFound)
 	for _, do := range []string{"change", "test", "switch-on", "switch-off", "rotate", "delete"} {
 		bob.Post(page, "do", do, "url", to.URL, "events", "run.*", "format", "standard").Want(t, "blue: "+do, http.StatusNotFound)
@@ -95,7 +95,7 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("the receiver got %q", got)
 	}
 	s.Red.Send("fits", map[string]any{"tool_name": "acme.orders.read"})
-	awaitPage(t, ann, page, "event.stored</code></td>\n<td><time")
+	awaitPage(t, ann, page, "event.stored</code></td>\n<td class=\"t\"><time")
 	ann.Post(page, "do", "change", "name", "Slack", "url", to.URL, "types", "plan.threshold", "format", "slack").Want(t, "change", http.StatusSeeOther)
 	ann.Get(page).Want(t, "changed", http.StatusOK, "Slack", "plan.threshold", `<option value="slack" selected>`, "<dt>Tools</dt><dd>all</dd>")
 	ann.Post(page, "do", "change", "name", "Slack", "url", to.URL, "types", "nothing.*", "format", "slack").
@@ -114,13 +114,13 @@ func TestCallbackKey(t *testing.T) {
 	t.Parallel()
 	s := allowed(t)
 	ann, bob := s.SignIn(s.Red.Owner), s.SignIn(s.Blue.Owner)
-	ann.Get("/console/webhooks").Want(t, "before", http.StatusOK, "No callback was sent yet.")
+	ann.Get("/console/webhooks").Want(t, "before", http.StatusOK, "No callback has been sent yet.")
 	for _, want := range []string{"Callbacks are also signed with the old key", "also signs until"} { // the first rotation generates the key
 		moved := ann.Post("/console/webhooks", "do", "rotate")
 		moved.Want(t, "rotate", http.StatusSeeOther)
 		ann.Get(moved.Header.Get("Location")).Want(t, "rotated", http.StatusOK, "The key that signs callbacks is rotated.", "whpk_", want)
 	}
-	bob.Get("/console/webhooks").Want(t, "blue", http.StatusOK, "No callback was sent yet.")
+	bob.Get("/console/webhooks").Want(t, "blue", http.StatusOK, "No callback has been sent yet.")
 	carl := s.SignIn(s.Red.Join("carl", "auditor"))
 	carl.Get("/console/webhooks").WantNone(t, "an auditor", `value="rotate"`)
 	carl.Post("/console/webhooks", "do", "rotate").Want(t, "an auditor rotates", http.StatusForbidden)
@@ -156,14 +156,14 @@ func TestDeadLetters(t *testing.T) {
 func TestWebhookRoles(t *testing.T) {
 	t.Parallel()
 	s := allowed(t)
-	made := s.SignIn(s.Red.Owner).Post("/console/webhooks", "do", "create", "url", "http://127.0.0.1:9/hidden", "events", "run.*", "format", "standard")
+	made := s.SignIn(s.Red.Owner).Post("/console/webhooks", "do", "create", "url", "http://127.0.0.1:9/concealed", "events", "run.*", "format", "standard")
 	page := regexp.MustCompile(`/console/webhooks/whe_[^"?]+`).FindString(made.Body)
 	for role, may := range map[string]bool{"admin": true, "policy_editor": false, "approver": false, "auditor": false, "member": false} {
 		p := s.SignIn(s.Red.Join(role, role))
 		for _, path := range []string{"/console/webhooks", page} {
 			got := p.Get(path)
 			got.Want(t, role+" "+path, http.StatusOK, "run.*")
-			if strings.Contains(got.Body, "hidden") != may || strings.Contains(got.Body, "<textarea") != may {
+			if strings.Contains(got.Body, "concealed") != may || strings.Contains(got.Body, "<textarea") != may {
 				t.Errorf("%s at %s: shows address and forms: %v, want %v", role, path, !may, may)
 			}
 		}

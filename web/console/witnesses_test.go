@@ -27,7 +27,7 @@ func TestWitnesses(t *testing.T) {
 	ann.Post(page, "do", "save", "policy", policy, "fail", "closed").Want(t, "save", http.StatusSeeOther)
 	s.Red.Send("cosigned", nil)
 	ann.Post(page, "do", "ask").Want(t, "ask", http.StatusSeeOther)
-	awaitPage(t, ann, page, "<td>cosigned</td>").Want(t, "cosigned", http.StatusOK, "witness.example/w1", "The organization has a policy of its own.", w.URL, "Newest tree with its quorum")
+	awaitPage(t, ann, page, "<td>cosigned</td>").Want(t, "cosigned", http.StatusOK, "witness.example/w1", "The organization has a policy of its own.", w.URL, "Latest tree with its quorum")
 	bob.Get(page).WantNone(t, "blue", "witness.example/w1")
 	carl := s.SignIn(s.Red.Join("carl", "member"))
 	carl.Get(page).Want(t, "a member", http.StatusOK, "witness.example/w1").WantNone(t, "a member", w.URL, "<textarea")

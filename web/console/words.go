@@ -33,11 +33,24 @@ func statusWords(status string) string {
 // statuses returns the values of the filter.
 func statuses() []page.Option {
 	options := []page.Option{{Value: "", Title: "any"}}
-	for _, s := range []string{"pending", "approved", "consumed", "denied", "expired", "cancelled", "revoked",
+	for _, s := range []string{"approved", "consumed", "denied", "expired", "cancelled", "revoked",
 		"invalidated"} {
 		options = append(options, page.Option{Value: s, Title: statusWords(s)})
 	}
 	return options
+}
+
+// deputyWords explains why a deputyship has no effect. It returns "" if it has one now or will have one.
+func deputyWords(state string) string {
+	switch state {
+	case "suspended":
+		return "One of the two is suspended."
+	case "role":
+		return "The deputy's own role votes, so the deputy has a vote of their own."
+	case "taken_over":
+		return "The account was taken over after the deputy was named."
+	}
+	return ""
 }
 
 // obstacleWords explains why a user may not vote.
@@ -46,15 +59,17 @@ func obstacleWords(whyNot string) string {
 	case "decided":
 		return "It has already been decided."
 	case "role":
-		return "Your role does not vote. Owners, admins and approvers do."
+		return "Your role does not vote. Owners, admins and approvers do, and their deputies."
 	case "own_request":
 		return "This counts as your own request: you created the agent, its key or the ingest key, or the agent acts " +
-			"for you. Someone else has to decide."
+			"for you, or it was made by the member whose deputy you are. Someone else has to decide."
 	case "sign_in_changed":
 		return "How you sign in was changed recently without one of your own factors. The organization rejects your votes " +
 			"for some time after such a change. Ask another approver."
 	case "already_voted":
 		return "You have already voted on this."
+	case "deputy_voted":
+		return "A member and the deputy have one vote together, and the other one of you has voted. More approvals have to come from others."
 	case "organization_inactive":
 		return "The operator has deactivated the organization: voting is not possible until it is active again."
 	case "":
@@ -103,11 +118,11 @@ func leftWords(until id.Instant, now time.Time) string {
 	left := end.Sub(now)
 	switch {
 	case left < time.Minute:
-		return "less than a minute"
-	case left < 2*time.Hour:
-		return fmt.Sprintf("%d minutes", int(left.Minutes()))
-	case left < 48*time.Hour:
-		return fmt.Sprintf("%d hours", int(left.Hours()))
+		return "less than 1 min"
+	case left < time.Hour:
+		return fmt.Sprintf("%d min", int(left.Minutes()))
+	case left < 24*time.Hour:
+		return fmt.Sprintf("%d h %d min", int(left.Hours()), int(left.Minutes())%60)
 	}
-	return fmt.Sprintf("%d days", int(left.Hours()/24))
+	return fmt.Sprintf("%d d %d h", int(left.Hours())/24, int(left.Hours())%24)
 }

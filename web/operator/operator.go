@@ -44,13 +44,11 @@ type Options struct {
 	Edge     *edge.Edge
 	Identity *identity.Server // the functions of the platform calls
 
-	FindHealth func(context.Context) Health
 	// Passed reports whether a request comes from another node, which has admitted the operator. If nil, none does.
 	Passed func(context.Context) bool
 
 	PublicURL string // of the main listener
 	Directory string // slug of the organization whose log is the directory; "" if none
-	Version   string // of the program
 }
 
 // pages serves the pages.
@@ -66,10 +64,11 @@ func Mount(r *edge.Router, o Options) {
 	kit := page.NewKit("")
 	kit.Public = o.PublicURL
 	kit.Places = page.Places{Home: home, Inside: home, SignIn: signInPage, SignOut: signOutPage}
-	p := &pages{Options: o, sessions: newSessions(time.Now), views: kit.Parse(templates, nil, []string{"signin",
+	p := &pages{Options: o, sessions: newSessions(time.Now), views: kit.Parse(templates, []string{"report"}, []string{"signin",
 		"signout", "organizations", "new", "founded", "organization", "logkey", "accounts", "service"})}
-	links := []page.Link{{Title: "Organizations", URL: home}, {Title: "New organization", URL: newPage},
-		{Title: "Accounts", URL: accountsPage}, {Title: "Service", URL: servicePage}}
+	links := []page.Link{{Title: "Service", URL: home, Icon: "service", Group: "This service", Tabs: []page.Link{
+		{Title: "Organizations", URL: home}, {Title: "Status", URL: servicePage}}},
+		{Title: "Accounts", URL: accountsPage, Icon: "people"}}
 	page.New(page.Options{Edge: o.Edge, Kit: kit, Control: admission.New(runtime.GOMAXPROCS(0)),
 		Access: page.Access{Admit: p.admit, Change: p.change, Links: links}}).Mount(r, p.listScreens())
 	quiet := *o.Edge
@@ -106,7 +105,7 @@ func (p *pages) listScreens() []page.Screen {
 		{Pattern: accountsPage, Query: []string{"email"},
 			Views: p.views, Name: "accounts", Title: "Accounts", Show: p.showAccounts,
 			Forms: map[string]page.Form{"remove-factors": p.removeFactors, "set-password": p.setPassword}},
-		{Pattern: servicePage, Views: p.views, Name: "service", Title: "Service", Show: p.showService,
+		{Pattern: servicePage, Views: p.views, Name: "service", Title: "Status", Show: p.showService,
 			Forms: map[string]page.Form{"accept-clock": p.acceptClock}},
 	}
 }

@@ -1,8 +1,10 @@
 package operator_test
 
 import (
+	"html"
 	"net/http"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -26,7 +28,7 @@ const red = "/operator/organizations/red"
 // The operator creates an organization, whose secrets are shown once and work.
 func TestFoundOrganization(t *testing.T) {
 	s, p := operate(t)
-	p.Get("/operator").Want(t, "the list", http.StatusOK, "Red", "Blue", "enterprise", "active")
+	p.Get("/operator").Want(t, "the list", http.StatusOK, "Red", "Blue", "enterprise", ">Active</span>")
 	p.Post("/operator/new", "do", "found", "name", "Green <1>", "slug", "red", "admin_email", "eve@green.example", "admin_password", servicetest.Password, "disclosure", "full").
 		Want(t, "a slug that is taken", http.StatusConflict, "slug is taken", "Green &lt;1&gt;", `<option value="full" selected>`).
 		WantNone(t, "a slug that is taken", servicetest.Password)
@@ -54,16 +56,16 @@ func TestChangeOrganization(t *testing.T) {
 	p.Get("/operator/organizations/none").Want(t, "none", http.StatusNotFound)
 	p.Post("/operator/organizations/none", "do", "switch-off").Want(t, "none", http.StatusNotFound)
 	p.Post(red, "do", "plan", "plan", "gold").Want(t, "an unknown plan", http.StatusUnprocessableEntity, "plan is not known", `value="gold"`)
-	p.Post(red, "do", "plan", "plan", "enterprise", "agents", "many").Want(t, "no number", http.StatusUnprocessableEntity, "Agents: give a whole number", `value="many"`)
+	p.Post(red, "do", "plan", "plan", "enterprise", "agents", "many").Want(t, "no number", http.StatusUnprocessableEntity, "Agents must be a whole number", `value="many"`)
 	p.Post(red, "do", "plan", "plan", "enterprise", "agents", "0").Want(t, "too few", http.StatusUnprocessableEntity, "agents must be 1 to 1000000000")
 	p.Post(red, "do", "plan", "plan", "enterprise", "agents", "7", "events_per_month", "5000").Want(t, "limits", http.StatusSeeOther)
-	p.Get(red+"?notice=saved").Want(t, "limits", http.StatusOK, "The changes are saved.", `name="agents" type="text" value="7"`, "1 of 5000")
-	p.Get("/operator").Want(t, "the list", http.StatusOK, "1 of 5000")
+	p.Get(red+"?notice=saved").Want(t, "limits", http.StatusOK, "The changes are saved.", `name="agents" type="text" value="7"`, "1 of 5,000")
+	p.Get("/operator").Want(t, "the list", http.StatusOK, "1 of 5,000")
 	p.Post(red, "do", "plan", "plan", "enterprise").Want(t, "the plan's", http.StatusSeeOther)
-	p.Get(red).Want(t, "the plan's", http.StatusOK, `name="agents" type="text" value=""`).WantNone(t, "the plan's", "of 5000")
+	p.Get(red).Want(t, "the plan's", http.StatusOK, `name="agents" type="text" value=""`).WantNone(t, "the plan's", "of 5,000")
 	p.Post(red, "do", "switch-off").Want(t, "off", http.StatusSeeOther)
 	p.Get(red).Want(t, "off", http.StatusOK, "It is inactive", `value="switch-on"`)
-	p.Get("/operator").Want(t, "the list", http.StatusOK, "<strong>inactive</strong>")
+	p.Get("/operator").Want(t, "the list", http.StatusOK, ">Inactive</span>")
 	p.Get("/operator/organizations/blue").Want(t, "blue", http.StatusOK, `value="switch-off"`).WantNone(t, "blue", "It is inactive", s.Red.ID)
 	p.Post(red, "do", "switch-on").Want(t, "on", http.StatusSeeOther)
 	p.Get(red).WantNone(t, "on", "It is inactive")
@@ -86,7 +88,7 @@ func TestFreeSignIn(t *testing.T) {
 // Keys, index, witnesses and clock of a log.
 func TestOperateLog(t *testing.T) {
 	_, p := operate(t)
-	p.Post(red, "do", "retire-key").Want(t, "nothing to retire", http.StatusConflict, "Organization")
+	p.Post(red, "do", "retire-key").Want(t, "nothing to retire", http.StatusConflict, "Red")
 	p.Post(red, "do", "new-key").Want(t, "a new key", http.StatusOK, "A new log key", "Both keys sign now", "/operator/organizations/red")
 	p.Post(red, "do", "new-key").Want(t, "two sign", http.StatusConflict)
 	p.Post(red, "do", "retire-key").Want(t, "retire", http.StatusOK, "The older log key is retired", "Signs nothing from size")
@@ -103,7 +105,7 @@ func TestOperateLog(t *testing.T) {
 // Accounts are found only by address, and can be recovered.
 func TestAccounts(t *testing.T) {
 	s, p := operate(t)
-	p.Get("/operator/accounts").Want(t, "the form", http.StatusOK, "Find the account").WantNone(t, "the form", s.Red.Owner)
+	p.Get("/operator/accounts").Want(t, "the form", http.StatusOK, ">Find</button>").WantNone(t, "the form", s.Red.Owner)
 	p.Get("/operator/accounts?email=%3Cb%3E%40x").Want(t, "malformed", http.StatusUnprocessableEntity, "The e-mail address is malformed", "&lt;b&gt;@x")
 	p.Get("/operator/accounts?email=none@red.example").Want(t, "none", http.StatusOK, "No account has the address", "none@red.example")
 	page := p.Get("/operator/accounts?email="+s.Red.Owner).Want(t, "ann", http.StatusOK, s.Red.Owner, "passkeys: 0, recovery codes: 0", "(owner)", red)
@@ -138,11 +140,65 @@ func publicURL(t testing.TB, p *servicetest.Person) string {
 	return found[1]
 }
 
-// The state of the service, with and without a directory.
+// numbers change between two reports.
+var numbers = regexp.MustCompile(`[0-9.]+`)
+
+// wantStatus fails unless the page of the service shows what `agentledger status` prints: each finding, and then each part, in the
+// same order. Numbers may differ.
+func wantStatus(t *testing.T, s *servicetest.Service, p *servicetest.Person, findings int) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), servicetest.Program(t), "status", "--server", s.IdentityURL)
+	command.Env = append(os.Environ(), "AGENTLEDGER_PLATFORM_SECRET="+servicetest.Secret)
+	out, err := command.Output()
+	printed := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if len(printed) < 10 {
+		t.Fatalf("%v: got %s", err, out)
+	}
+	// The page begins a part or a finding with a capital letter.
+	shown := numbers.ReplaceAllString(strings.ToLower(html.UnescapeString(p.Get("/operator/service").Body)), "#")
+	place, found := 0, 0
+	want := func(text string) {
+		t.Helper()
+		at := strings.Index(shown[place:], numbers.ReplaceAllString(strings.ToLower(text), "#"))
+		if at < 0 {
+			t.Errorf("the page lacks %q, or shows it in another place: %s", text, shown)
+			return
+		}
+		place += at
+	}
+	for _, line := range printed[1:] {
+		if do, is := strings.CutPrefix(line, "    do: "); is {
+			want("To do: " + do)
+			continue
+		}
+		if severity, rest, is := strings.Cut(line, ": "); is && (severity == "page" || severity == "ticket") {
+			_, summary, _ := strings.Cut(rest, ": ")
+			want(summary)
+			found++
+			continue
+		}
+		want("<dt>" + strings.TrimSpace(line[:14]) + "</dt><dd>" + line[14:])
+	}
+	if found < findings {
+		t.Errorf("status prints %d findings, want %d: %s", found, findings, out)
+	}
+}
+
+// The operator's pages show what the command prints, the findings first.
 func TestService(t *testing.T) {
-	_, p := operate(t)
-	p.Get("/operator/service").Want(t, "the service", http.StatusOK, "ready", "<dt>Trusted</dt><dd>yes</dd>", "none is kept").WantNone(t, "the service", `value="accept-clock"`)
+	s, p := operate(t)
+	wantStatus(t, s, p, 0)
+	p.Get("/operator/service").Want(t, "the service", http.StatusOK, "Ready", "none is kept").WantNone(t, "the service", `value="accept-clock"`)
+	p.Get("/operator").Want(t, "the list", http.StatusOK, "Ready", "Last backup", "Disk of", "New organization")
 	p.Post("/operator/service", "do", "accept-clock").Want(t, "accept", http.StatusSeeOther)
+	s.Restart("--read-only")
+	s = s.Operated()
+	p = s.Stranger()
+	p.Post("/operator/signin", "do", "sign-in", "secret", servicetest.Secret).Want(t, "sign in", http.StatusSeeOther)
+	wantStatus(t, s, p, 1)
+	for _, path := range []string{"/operator", "/operator/service"} {
+		p.Get(path).Want(t, path, http.StatusOK, "Read-only", "The service is read-only.", "To do: docs/operations.md")
+	}
 }
 
 // The operator's journey in a real browser loads nothing from other hosts.
@@ -152,7 +208,7 @@ func TestJourneyInChromium(t *testing.T) {
 	b.Visit("/operator")
 	b.Fill("secret", "wrong")
 	b.Press(`button[value="sign-in"]`)
-	if got := b.Text(".problem"); got != "Invalid platform secret" {
+	if got := b.Text("#problem"); got != "Invalid platform secret" {
 		t.Errorf("got %q", got)
 	}
 	b.Messages() // the browser's own, about the answer 401
@@ -183,8 +239,8 @@ func TestJourneyInChromium(t *testing.T) {
 	if cookies != "" {
 		t.Errorf("a script reads %q", cookies)
 	}
-	b.Press(`form.account button`)
-	if got := b.Text(".notice"); got != "You are signed out." {
+	b.Press(`form.me button`)
+	if got := b.Text("#notice"); got != "You are signed out." {
 		t.Errorf("got %q", got)
 	}
 	b.WantQuiet()

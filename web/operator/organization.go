@@ -46,7 +46,7 @@ func (p *pages) showOrganization(r *page.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Title = "Organization " + string(shown.Slug)
+	r.Title = shown.Name
 	return organizationView{OrganizationDetail: shown, Own: ownLimits(shown.Limits),
 		LogURL: r.Kit.Public + "/log/" + string(shown.Slug)}, nil
 }
@@ -74,7 +74,7 @@ func (p *pages) changePlan(r *page.Request) (page.Outcome, error) {
 			n, err := strconv.ParseUint(text, 10, 53)
 			if err != nil {
 				return page.Outcome{}, fault.New(fault.Invalid,
-					l.Title+": give a whole number, or none for the plan's")
+					l.Title+" must be a whole number, or empty for the plan's limit")
 			}
 			limits[l.Name].Value = &n
 		}

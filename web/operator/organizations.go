@@ -5,12 +5,13 @@ import (
 	"github.com/agentledger/agentledger/identity/platform"
 	"github.com/agentledger/agentledger/internal/http/edge"
 	"github.com/agentledger/agentledger/internal/wire"
+	"github.com/agentledger/agentledger/internal/wire/issued"
 	"github.com/agentledger/agentledger/web/page"
 )
 
 // organizationsView is the content of the list.
 type organizationsView struct {
-	State         state
+	report
 	Organizations []wire.ListedOrganization
 	Next          string // address of the next page
 }
@@ -20,7 +21,8 @@ func (p *pages) showOrganizations(r *page.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return organizationsView{State: p.readState(r), Organizations: found.Organizations, Next: r.NextPage(found.Next)}, nil
+	now, err := p.readReport(r)
+	return organizationsView{report: now, Organizations: found.Organizations, Next: r.NextPage(found.Next)}, err
 }
 
 // newView is the content of the form for a new organization.
@@ -32,7 +34,7 @@ func showNewOrganization(*page.Request) (any, error) {
 
 // foundedView is the content of the page that shows the secrets of a new organization.
 type foundedView struct {
-	wire.CreatedOrganization
+	issued.CreatedOrganization
 	Owner, PublicURL string
 }
 
@@ -46,6 +48,6 @@ func (p *pages) foundOrganization(r *page.Request) (page.Outcome, error) {
 	if err != nil {
 		return page.Outcome{}, err
 	}
-	return page.ShowOnce(p.views, "founded", "The organization is made",
+	return page.ShowOnce(p.views, "founded", "The organization is created",
 		foundedView{CreatedOrganization: made, Owner: wanted.AdminEmail, PublicURL: p.PublicURL}), nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/agentledger/agentledger/internal/http/edge"
 )
@@ -35,6 +36,7 @@ type Answer struct {
 	Vary     string // the request header on which the content depends; "" if none
 	Coding   string // Content-Encoding; "" if the body is not encoded
 	Location string // target of a redirect
+	Framed   bool   // other sites may show the page in a frame
 	File     string // file name under which a browser saves it; "" to display it
 }
 
@@ -47,7 +49,11 @@ func (a Answer) EntityTag() string {
 // WriteTo answers GET and HEAD requests, with 304 if the client has the current content.
 func (a Answer) WriteTo(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", contentPolicy)
+	policy := contentPolicy
+	if a.Framed {
+		policy = strings.Replace(policy, "frame-ancestors 'none'", "frame-ancestors *", 1)
+	}
+	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")

@@ -84,10 +84,11 @@ func (a *Assets) addFiles(folder string, tree fs.FS) (sums string, err error) {
 }
 
 func (a *Assets) addFile(name string, content []byte) {
-	a.files[name] = asset{mediaFor(name), content, sync.OnceValue(func() []byte { return gzipped(content) })}
+	a.files[name] = asset{mediaFor(name), content, sync.OnceValue(func() []byte { return Compress(content) })}
 }
 
-func gzipped(content []byte) []byte {
+// Compress returns content in gzip.
+func Compress(content []byte) []byte {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
 	if err == nil {

@@ -6,10 +6,15 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/slack"
+	"github.com/agentledger/agentledger/internal/seal"
+	"github.com/agentledger/agentledger/internal/tenant/slacklink"
 	"github.com/agentledger/agentledger/internal/test/chromium"
 	"github.com/agentledger/agentledger/internal/test/servicetest"
 )
@@ -27,7 +32,7 @@ func TestAccessibilityOfPeoplePages(t *testing.T) {
 		b.Visit(path)
 		b.WantAccessible(axe, path)
 	}
-	for _, path := range []string{"/signin", "/forgot-password", "/reset-password", "/invitation", "/confirm-email"} {
+	for _, path := range []string{"/signin", "/forgot-password", "/reset-password", "/invitation", "/confirm-email", "/console/components"} {
 		check(path)
 	}
 	b.Become(ann)
@@ -38,6 +43,29 @@ func TestAccessibilityOfPeoplePages(t *testing.T) {
 		b.Become(look.reader)
 		b.Visit(look.path)
 		b.WantAccessible(axe, "votes/"+look.name)
+	}
+}
+
+// The same for shared views: the list of links, the form of a new one, and what the holder of a link sees.
+func TestAccessibilityOfSharedViews(t *testing.T) {
+	axe := chromium.Axe(t, "..")
+	s := servicetest.New(t)
+	ann, b := s.SignIn(s.Red.Owner), s.Browser()
+	fill(s, ann)
+	var made struct {
+		URL string `json:"url"`
+	}
+	ann.Call(http.MethodPost, "/v1/console/shares", map[string]any{"note": "KPMG", "expires_at": time.Now().Add(time.Hour)}, &made)
+	_, secret, _ := strings.Cut(made.URL, "/share/")
+	link := "/share/" + secret
+	for name, path := range map[string]string{"sharedview": link, "sharedact": link + "/acts/e1", "nolink": "/share/" + strings.Repeat("A", 43)} {
+		b.Visit(path)
+		b.WantAccessible(axe, name)
+	}
+	b.Become(ann)
+	for name, path := range map[string]string{"shares": "/console/evidence/shares", "share": "/console/evidence/shares?new=1&q=tool:acme.*", "noshare": "/console/evidence/shares?new=1&q=words"} {
+		b.Visit(path)
+		b.WantAccessible(axe, name)
 	}
 }
 
@@ -112,6 +140,123 @@ func fillVotes(s *servicetest.Service, ann *servicetest.Person) []look {
 		look{"inbox", eve, "/console/approvals"}, look{"settings", ann, "/console/settings"})
 }
 
+// The same for the pages about votes from Slack, in each of their states.
+func TestAccessibilityOfSlackPages(t *testing.T) {
+	axe := chromium.Axe(t, "..")
+	file := filepath.Join(t.TempDir(), "key")
+	key, _, err := seal.LoadOrCreateKey(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyring, err := seal.NewKeyring(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := servicetest.New(t, "--master-key-file", file)
+	organization, err := id.ParseOrganization(s.Red.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	offer := func(user slack.User, name string) string {
+		text, err := slacklink.New(slacklink.Options{Keyring: keyring, Clock: time.Now}).NewOffer(organization, user, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	ann, carl, eve, b := s.SignIn(s.Red.Owner), s.SignIn(s.Red.Join("carl", "approver")), s.SignIn(s.Red.Join("eve", "auditor")), s.Browser()
+	const page = "/account/slack"
+	look := func(name string, reader *servicetest.Person, path string) {
+		b.Become(reader)
+		b.Visit(path)
+		b.WantAccessible(axe, "slack/"+name)
+	}
+	own := slack.User{Team: "T0A1B2C3D4E", ID: "U0A1B2C3D4E"}
+	look("start", carl, page)
+	look("sent", carl, page+"?offer="+offer(own, "carl"))
+	look("no-vote", eve, page)
+	carl.Post(page, "do", "open-slack").Want(t, "open", http.StatusSeeOther)
+	look("open", carl, page)
+	text := offer(own, "carl")
+	look("offer", carl, page+"?offer="+text)
+	carl.Post(page, "do", "link-slack", "offer", text).Want(t, "link", http.StatusSeeOther)
+	carl.Post(page, "do", "open-slack").Want(t, "open", http.StatusSeeOther)
+	text = offer(slack.User{Team: "E" + strings.Repeat("0A1B2C3D4E", 3), ID: "W" + strings.Repeat("0A1B2C3D4E", 3)}, strings.Repeat("carl with a name of 80 code points ", 3)[:80])
+	carl.Post(page, "do", "link-slack", "offer", text).Want(t, "link", http.StatusSeeOther)
+	look("linked", carl, page)
+	var members struct {
+		Members []struct {
+			ID    string `json:"membership_id"`
+			Email string `json:"email"`
+		} `json:"members"`
+	}
+	ann.Call(http.MethodGet, "/v1/id/orgs/"+s.Red.ID+"/members", nil, &members)
+	for _, m := range members.Members {
+		if strings.HasPrefix(m.Email, "carl") {
+			look("member", ann, "/console/members/"+m.ID)
+		}
+	}
+	var endpoint struct {
+		ID string `json:"endpoint_id"`
+	}
+	ann.Call(http.MethodPost, "/v1/console/webhooks", map[string]any{"name": "Finance channel", "url": "https://hooks.slack.com/services/1", "events": []string{"approval.*"}, "format": "slack"}, &endpoint)
+	look("off", ann, "/console/webhooks/"+endpoint.ID)
+	ann.Call(http.MethodPatch, "/v1/console/webhooks/"+endpoint.ID, map[string]any{"slack_signing_secret": "8f742231b10e8888abcd99e9ee9985a5"}, nil)
+	look("on", ann, "/console/webhooks/"+endpoint.ID)
+}
+
+// The same for the pages that show deputies: one who votes, one whose period has not begun, one who rests, and votes and
+// revocations in place of others.
+func TestAccessibilityOfDeputies(t *testing.T) {
+	axe := chromium.Axe(t, "..")
+	s := servicetest.New(t)
+	ann, b := s.SignIn(s.Red.Owner), s.Browser()
+	fill(s, ann)
+	for _, look := range fillDeputies(s, ann) {
+		b.Become(look.reader)
+		b.Visit(look.path)
+		b.WantAccessible(axe, "deputies/"+look.name)
+	}
+}
+
+// fillDeputies gives members of an organization deputies, and returns the pages that show them.
+func fillDeputies(s *servicetest.Service, ann *servicetest.Person) []look {
+	people := map[string]*servicetest.Person{"ann": ann}
+	for name, role := range map[string]string{"eve": "approver", "fay": "approver", "mel": "member", "max-with-a-rather-long-name": "auditor", "tom": "member"} {
+		people[name[:3]] = s.SignIn(s.Red.Join(name, role))
+	}
+	for name, shown := range map[string]string{"eve": "Eve Okafor", "mel": "Mel Hartmann-Lindqvist", "tom": "Tom Ito"} {
+		people[name].Post("/account", "do", "profile", "display_name", shown, "approval_mail", "yes")
+	}
+	var members struct {
+		Members []struct {
+			ID    string `json:"membership_id"`
+			Email string `json:"email"`
+		} `json:"members"`
+	}
+	ann.Call(http.MethodGet, "/v1/id/orgs/"+s.Red.ID+"/members", nil, &members)
+	membership := map[string]string{}
+	for _, m := range members.Members {
+		membership[m.Email[:3]] = m.ID
+	}
+	at := func(days int) string { return time.Now().AddDate(0, 0, days).UTC().Format("2006-01-02T15:04:05.000Z") }
+	for person, d := range map[string][3]string{"eve": {"mel", at(0), at(20)}, "ann": {"max", at(10), at(24)}, "fay": {"tom", at(0), at(7)}} {
+		people[person].Call(http.MethodPut, "/v1/console/deputies/"+membership[person], map[string]string{"deputy_membership_id": membership[d[0]], "from": d[1], "until": d[2]}, nil)
+	}
+	voted, revoked, open := s.Red.Ask(map[string]any{"trace_id": "voted"}), s.Red.Ask(map[string]any{"trace_id": "revoked"}), s.Red.Ask(map[string]any{"trace_id": "open"})
+	approval := "/console/approvals/"
+	people["mel"].Post(approval+voted.ID, "do", "approve", "action_digest", voted.ActionDigest, "comment", "The carrier confirmed it")
+	people["mel"].Call(http.MethodPost, "/v1/console/approvals/"+revoked.ID+"/revoke", map[string]string{"reason": "asked twice"}, nil)
+	ann.Post("/console/members/"+membership["tom"], "do", "role", "role", "approver")
+	return []look{
+		{"account", people["eve"], "/account"}, {"account-later", ann, "/account"}, {"account-rests", people["fay"], "/account"},
+		{"account-of-the-deputy", people["mel"], "/account"}, {"account-of-a-later-deputy", people["max"], "/account"}, {"account-of-one-who-rests", people["tom"], "/account"},
+		{"member", ann, "/console/members/" + membership["eve"]}, {"deputy", ann, "/console/members/" + membership["tom"]},
+		{"voted", ann, approval + voted.ID}, {"revoked", ann, approval + revoked.ID}, {"open", people["mel"], approval + open.ID},
+		{"inbox", people["mel"], "/console/approvals"}, {"audit", ann, "/console/audit"},
+	}
+}
+
 // The same for the operator's pages.
 func TestAccessibilityOfOperatorPages(t *testing.T) {
 	axe := chromium.Axe(t, "..")
@@ -184,14 +329,15 @@ func fill(s *servicetest.Service, ann *servicetest.Person) []string {
 	ann.Call(http.MethodGet, "/v1/id/orgs/"+s.Red.ID+"/members", nil, &members)
 	policy := "/console/policies/refunds"
 	return []string{
-		"/console", "/account", "/account/factors", "/account/sessions",
-		"/console/events", "/console/events/e1", "/console/events/e3", "/console/erasures", "/console/erasures/" + erasures.Erasures[0].ID,
-		"/console/traces", "/console/traces/day", "/console/runs", "/console/runs/" + run.ID, "/console/stats", "/console/audit", "/console/evidence",
-		"/console/approvals", "/console/approvals/" + decided.ID, "/console/approvals/" + waiting.ID,
+		"/console", "/account", "/account/factors", "/account/sessions", "/account/slack",
+		"/console/events", "/console/events?q=acme", "/console/events?q=acme&limit=1", "/console/events/e1", "/console/events/e3", "/console/erasures", "/console/erasures/" + erasures.Erasures[0].ID,
+		"/console/activity", "/console/activity?q=none:x", "/console/acts/e1", "/console/traces", "/console/traces/day", "/console/runs", "/console/runs/" + run.ID, "/console/stats", "/console/audit", "/console/evidence", "/console/evidence/coverage",
+		"/console/start", "/console/start?way=python", "/console/approvals", "/console/approvals/" + decided.ID, "/console/approvals/" + waiting.ID,
 		"/console/policies", policy, policy + "/edit", policy + "/compare", policy + "/tests", policy + "/simulate",
 		"/console/agents", "/console/agents/" + s.Red.Agent.AgentID, "/console/agents/" + s.Red.Agent.AgentID + "/keys/" + s.Red.Agent.KeyID,
+		"/console/agents?new=1", "/console/ingest-keys?new=1", "/console/members?new=1", "/console/policies?new=1", "/console/policies?q=none",
 		"/console/ingest-keys", "/console/ingest-keys/" + s.Red.IngestKey.KeyID, "/console/members", "/console/settings",
-		"/console/settings/stream-export", "/console/settings/tokens", "/console/webhooks", "/console/settings/witnesses", "/console/events/none",
+		"/console/settings/approvals", "/console/settings/sign-in", "/console/settings/retention", "/console/settings/stream-export", "/console/settings/tokens", "/console/webhooks", "/console/settings/witnesses", "/console/events/none",
 		"/console/webhooks/" + endpoint.ID, "/console/members/" + members.Members[0].ID,
 	}
 }

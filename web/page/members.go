@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -32,6 +33,35 @@ type Member struct {
 	Kind  string // text, number, true or false, nothing, empty object or empty list
 	Value string
 	Cut   bool // the value was truncated
+}
+
+// Surprises reports whether the value looks like one of another kind, so that readers need to see its kind.
+func (m Member) Surprises() bool {
+	return m.Kind == "text" && (m.Value == "" || jsontext.Value(m.Value).IsValid())
+}
+
+// Column returns the path of the member as the columns of payloads name it: items[0].price.
+func (m Member) Column() string {
+	var path strings.Builder
+	for i, s := range m.Path {
+		switch {
+		case s.Index:
+			path.WriteString("[" + s.Name + "]")
+		case i > 0:
+			path.WriteString("." + s.Name)
+		default:
+			path.WriteString(s.Name)
+		}
+	}
+	return path.String()
+}
+
+// Shorten returns the member with at most limit code points of its value.
+func (m Member) Shorten(limit int) Member {
+	if runes := []rune(m.Value); len(runes) > limit {
+		m.Value, m.Cut = string(runes[:limit]), true
+	}
+	return m
 }
 
 // Step is one component of a member's path: a name or an index.
@@ -95,7 +125,7 @@ func (p *Payload) readMembers(d *jsontext.Decoder, path []Step) {
 	case '0':
 		p.addMember(path, "number", token.String())
 	case 'n':
-		p.addMember(path, "nothing", "null")
+		p.addMember(path, "nothing", "–")
 	default:
 		p.addMember(path, "true or false", token.String())
 	}

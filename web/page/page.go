@@ -75,19 +75,58 @@ type Frame struct {
 	Page    any      // the page's own content
 
 	SignsIn bool // whether forms of the page may set a sign-in cookie
+	Shared  bool // whether the page is for holders of a link
 
 	// For pages of signed-in users.
-	Links   []Link     // to the other pages
+	Nav     []Link     // the navigation; empty for strangers
+	Tabs    []Link     // sections of the current link, if the page is one of them
+	Parents []Link     // the pages above the page, outermost first
 	Person  string     // name of the reader; "" for a stranger
+	Member  *Person    // the reader in the organization; nil for readers without an account
 	Notice  string     // confirmation of the previous request
 	Problem string     // why the form was refused
 	Form    url.Values // the refused form
+
+	names func(Kind, string) Name // nil if nothing is named
 }
 
-// Link is a link to another page. Current marks the page that is shown.
+// Heading returns the heading of the page: its title, or the section's title if the page is a tab.
+func (f Frame) Heading() string {
+	for _, l := range f.Nav {
+		if l.Current && len(f.Tabs) > 0 {
+			return l.Title
+		}
+	}
+	return f.Title
+}
+
+// maxTabs is the maximum number of tabs beside a heading. More have a line of their own.
+const maxTabs = 5
+
+// ManyTabs reports whether the tabs have a line of their own.
+func (f Frame) ManyTabs() bool { return len(f.Tabs) > maxTabs }
+
+// Organization returns the name of the reader's organization, or "" if there is none.
+func (f Frame) Organization() string {
+	if f.Member == nil {
+		return ""
+	}
+	return f.Member.Organization.Name
+}
+
+// Link is a link of the navigation to another page.
 type Link struct {
 	Title, URL string
-	Current    bool
+	Current    bool   // the page that is shown, or a page below it
+	Icon       string // a name in the template "icon"; "" if none
+	Group      string // heading above the link; "" if it continues the group
+	Hidden     bool   // only its tabs are shown
+	Needs      string // permission without which readers do not see the link; "" if all do
+	Below      string // path of pages that are also below the page; "" if none
+	Tabs       []Link // sections; the first one is the link's own page
+
+	Count  string // what waits there for the reader; "" if nothing
+	Counts string // what Count counts, in words
 }
 
 // framed is a frame with the values of its kit.

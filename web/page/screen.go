@@ -3,7 +3,6 @@ package page
 import (
 	"net/http"
 	"net/url"
-	"slices"
 
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/http/edge"
@@ -19,9 +18,10 @@ type Screen struct {
 	Script  string   // the page's module; if empty, people.js
 	Modules []string // modules that the script imports
 	Open    bool     // also shown to strangers
+	Shared  bool     // shown to holders of a link, whoever they are: no session is read, and nobody is asked to sign in
 	Query   []string // names of its query parameters, in addition to noticeParameter
 
-	// Show returns the content of the page. It is called for GET, and again if a form was refused.
+	// Show returns the content of the page, or a *File. It is called for GET, and again if a form was refused.
 	Show func(*Request) (content any, err error)
 	// Forms are the changes that the page can make, by the value of the button named "do".
 	Forms map[string]Form
@@ -96,8 +96,14 @@ type Access struct {
 	Change func(r *Request, form func() error) error
 	// StepUp proves the presence of the user by a password. If nil, no form asks for one.
 	StepUp func(r *Request, password string) error
-	// Links are the links of every page, by their paths below the base.
+	// Links are the navigation of every page, with paths below the base.
 	Links []Link
+	// Waiting returns how many things wait for the reader, "" if nothing does. It is called for links with Counts. If nil,
+	// no link has a count.
+	Waiting func(*Request) string
+	// NameOf returns the name of an object of the reader's organization. It is called once for each object of a page. If
+	// nil, pages show IDs.
+	NameOf func(r *Request, kind Kind, id string) Name
 	// Providers returns the OpenID providers of the service. If nil, there are none.
 	Providers func() []wire.Provider
 }
@@ -144,7 +150,7 @@ func (s *Server) Mount(r *edge.Router, screens []Screen) {
 
 func (s *Server) showUnknown(w http.ResponseWriter, q *http.Request) error {
 	r := &Request{Request: q, Kit: s.kit, server: s, screen: &Screen{Open: true}, w: w}
-	answer, err := r.showRefusal(&refusal{Status: http.StatusNotFound, Message: "Not found"})
+	answer, err := r.showRefusal(&refusal{Refused: Refused{http.StatusNotFound, "Not found"}})
 	if err == nil {
 		answer.WriteTo(w, q)
 	}
@@ -162,18 +168,62 @@ func (s *Server) serveRoute(route *edge.Route[*Screen]) edge.Handler {
 	}
 }
 
-// listLinks returns the links of a page. path is the page's own path.
-func (s *Server) listLinks(path string) []Link {
-	links, best := slices.Clone(s.access.Links), -1
-	for i := range links {
-		if covers(links[i].URL, path) && (best < 0 || len(links[i].URL) > len(links[best].URL)) {
-			best = i
+// addLinks adds the navigation to the frame of a page at a path: the links that the reader may use, and either the tabs
+// or the parents of the page.
+func (s *Server) addLinks(r *Request, f *Frame) {
+	for _, l := range s.access.Links {
+		if l.Tabs = s.readable(r, l.Tabs); l.Needs != "" && !r.Person.May(l.Needs) {
+			continue
+		}
+		l.URL = s.kit.Base + l.URL
+		if s.access.Waiting != nil && l.Counts != "" {
+			l.Count = s.access.Waiting(r)
+		}
+		f.Nav = append(f.Nav, l)
+	}
+	path := s.kit.Base + r.URL.Path
+	best, bestTab, length := -1, -1, 0
+	for i, l := range f.Nav {
+		if covers(l.URL, path) && len(l.URL) > length {
+			best, bestTab, length = i, -1, len(l.URL)
+		}
+		for j, tab := range l.Tabs {
+			if tab.Below != "" && covers(s.kit.Base+tab.Below, path) {
+				best, bestTab, length = i, j, len(s.kit.Base+tab.Below)
+			}
+			if covers(tab.URL, path) && (len(tab.URL) > length || best == i && len(tab.URL) == length) {
+				best, bestTab, length = i, j, len(tab.URL)
+			}
 		}
 	}
-	for i := range links {
-		links[i].URL, links[i].Current = s.kit.Base+links[i].URL, i == best
+	if best < 0 {
+		return
 	}
-	return links
+	f.Nav[best].Current = true
+	link := f.Nav[best]
+	if length == len(path) {
+		if bestTab >= 0 && len(link.Tabs) > 1 {
+			f.Tabs = link.Tabs
+			f.Tabs[bestTab].Current = true
+		}
+		return
+	}
+	f.Parents = []Link{link}
+	if bestTab > 0 {
+		f.Parents = append(f.Parents, link.Tabs[bestTab])
+	}
+}
+
+// readable returns the links that the reader may use, with their addresses below the base.
+func (s *Server) readable(r *Request, links []Link) []Link {
+	var may []Link
+	for _, l := range links {
+		if l.Needs == "" || r.Person.May(l.Needs) {
+			l.URL = s.kit.Base + l.URL
+			may = append(may, l)
+		}
+	}
+	return may
 }
 
 // covers reports whether path is the page of a link or below it.

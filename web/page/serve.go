@@ -37,6 +37,13 @@ type refusalView struct {
 	SignIn string // where to sign in another way; "" if that does not help
 }
 
+// File is a file that Show returns instead of the content of the page. A browser saves it under Name, which must need no
+// quoting.
+type File struct {
+	Name, Media string
+	Body        []byte
+}
+
 // serve answers the request. It returns errors that the edge handles.
 func (r *Request) serve() (Answer, error) {
 	answer, err := r.serveScreen()
@@ -74,6 +81,9 @@ func (r *Request) serveScreen() (Answer, error) {
 
 // IsConsole reports whether the page belongs to an organization rather than to an account.
 func (r *Request) IsConsole() bool { return covers(r.Kit.Places.Inside, r.screen.Pattern) }
+
+// IsShared reports whether the page is for holders of a link.
+func (r *Request) IsShared() bool { return r.screen.Shared }
 
 // IsOpen reports whether strangers may see the page.
 func (r *Request) IsOpen() bool { return r.screen.Open }
@@ -165,6 +175,9 @@ func (r *Request) show(status int) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
+	if f, ok := content.(*File); ok {
+		return Answer{Media: f.Media, Cache: Never, Body: f.Body, File: f.Name}, nil
+	}
 	if r.refused != nil && status == http.StatusOK {
 		status = r.refused.Status
 	}
@@ -197,10 +210,15 @@ func (r *Request) render(screen *Screen, title string, status int, f Frame) (Ans
 	if r.Method != http.MethodPost {
 		f.Notice = r.server.notice(r.URL.Query())
 	}
-	f.SignsIn = true
-	if r.Reader != "" {
-		f.Person = r.Reader
-		f.Links = r.server.listLinks(r.URL.Path)
+	if f.SignsIn, f.Shared = !r.screen.Shared, r.screen.Shared; f.Shared {
+		r.w.Header().Set("X-Robots-Tag", "noindex")
+	}
+	if r.Reader != "" && !screen.Open {
+		f.Person, f.Member = r.Reader, r.Person
+		f.names = r.namesFor()
+		if r.server.addLinks(r, &f); screen != r.screen { // a result or a refusal, with a title of its own
+			f.Tabs = nil
+		}
 	}
 	body, err := screen.Views.Render(f)
 	return Answer{Status: status, Media: MediaHTML, Cache: Never, Body: body}, err
@@ -219,5 +237,5 @@ func (r *Request) showRefusal(refused *refusal) (Answer, error) {
 		v.SignIn = r.SignInAddress()
 	}
 	screen := &Screen{Views: r.server.views, Name: "refusal"}
-	return r.render(screen, http.StatusText(refused.Status), refused.Status, Frame{Page: v})
+	return r.render(screen, refused.Title(), refused.Status, Frame{Page: v})
 }

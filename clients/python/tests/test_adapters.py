@@ -287,7 +287,7 @@ class Httpx(Case):
 
         def bank(request: httpx.Request) -> httpx.Response:
             made.append(request)
-            return httpx.Response(200, json={"paid": True})
+            return httpx.Response(200, json={"paid": True}, headers={"Agentledger-Receipt": "bm90ZSDDqQ=="})
 
         transport = GuardedTransport(self.client(), httpx.MockTransport(bank))
         with httpx.Client(transport=transport) as web:
@@ -306,6 +306,7 @@ class Httpx(Case):
             ("bank.example", "/refunds", "dry=1"), tuple(intent["payload"][n] for n in ("host", "path", "query"))
         )
         self.assertNotIn("of-the-bank", json.dumps(intent))
+        self.assertEqual("note \u00e9", self.events("result")[0]["payload"]["receipt"])
 
     def test_an_approved_request_carries_its_grant(self) -> None:
         from agentledger.adapters.httpx import AsyncGuardedTransport

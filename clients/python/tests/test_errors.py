@@ -133,7 +133,7 @@ class Signatures(unittest.TestCase):
 
     def test_the_public_names_are_what_the_package_exports(self) -> None:
         public = {name for name in vars(agentledger) if not name.startswith("_")}
-        self.assertEqual(set(agentledger.__all__) | {"verify", "adapters"}, public | {"adapters"})
+        self.assertEqual(set(agentledger.__all__) | {"verify", "adapters", "grants"}, public | {"adapters", "grants"})
 
 
 if __name__ == "__main__":

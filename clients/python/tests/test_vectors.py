@@ -19,7 +19,7 @@ from agentledger._exact import exact_text, recorded_members
 from agentledger._signer import Signer
 from agentledger._strictjson import parse, parse_exact, parse_object
 from agentledger.verify import Outcome, bundle, pack, read_trust, tlog_proof
-from agentledger.verify._documents import event_digest, parse_entry, signed_content
+from agentledger.verify._documents import event_digest, parse_entry, parse_envelope, signed_content
 from agentledger.verify._encoding import decimal, hash_bytes
 from agentledger.verify._flaw import Flaw, need
 from agentledger.verify._keys import VerifierKey, parse_log_key, parse_witness_key
@@ -28,6 +28,7 @@ from agentledger.verify._logkeys import LogKey, parse_log_keys
 from agentledger.verify._note import check_signed, cosigned_at, open_checkpoint, parse_note
 from agentledger.verify._packs.voters import Voters
 from agentledger.verify._policy import parse_policy
+from agentledger.verify._receipts import Unconfirmed, action_of, confirm_act
 from agentledger.verify._tree import check_consistency, check_inclusion
 
 VECTORS = harness.REPOSITORY / "testdata" / "vectors"
@@ -171,6 +172,15 @@ def judge_signed_vote(i: Input) -> dict[str, Any]:
     return {"thumbprint": signed.thumbprint if signed else None}
 
 
+def judge_tool_receipt(i: Input) -> dict[str, Any]:
+    act, result = (parse_envelope(i.text(name)).members for name in ("intent", "result"))
+    try:
+        c = confirm_act(result, action_of(act), [parse_log_key(k) for k in i.members["tool_keys"]])
+    except Unconfirmed as why:
+        raise Flaw(str(why), "") from None
+    return {**c.members(), "status": str(c.status)}
+
+
 def judge_arguments(i: Input) -> dict[str, Any]:
     arguments = parse_exact(i.raw("arguments"))
     need(isinstance(arguments, dict), "no object")
@@ -198,6 +208,7 @@ JUDGES: dict[str, Callable[[Input], Any]] = {
     "keys": lambda i: {"log_keys": [str(k.key) for k in parse_log_keys(i.raw("keys"))]},
     "key-statement": judge_key_statement,
     "signed-vote": judge_signed_vote,
+    "tool-receipt": judge_tool_receipt,
     "canonical-json": lambda i: {"canonical": canonical_text(parse(i.raw("json")))},
     "arguments": judge_arguments,
     "entry": judge_entry,
@@ -257,7 +268,7 @@ class Packs(unittest.TestCase):
         for v in json.loads(path.read_text("utf-8"))["vectors"]:
             with self.subTest(v["name"]):
                 i = Input(v["input"])
-                result = pack(i.raw("pack"), key=i.text("key"))
+                result = pack(i.raw("pack"), key=i.text("key"), tool_keys=i.members.get("tool_keys", ()))
                 other = v["name"] == "another log's key" or "cant_tell" in v.get("expect", {})
                 want = Outcome.PROVED if v["verdict"] == "accept" else Outcome.CANT_TELL if other else Outcome.WRONG
                 self.assertEqual(want, result.outcome, result.reason)
@@ -265,6 +276,10 @@ class Packs(unittest.TestCase):
                     lines = v["expect"].pop("vote_lines", None)
                     if lines is not None:
                         self.assertEqual(lines, [line for line in str(result).split("\n") if line.startswith("vote of ")])
+                    lines = v["expect"].pop("act_lines", None)
+                    if lines is not None:
+                        printed = str(result).split("\n")
+                        self.assertEqual(lines, [line for line in printed if line.startswith(("acts ", "receipts ", "approver "))])
                     for name, value in v["expect"].items():
                         self.assertEqual(value, str(getattr(result.facts, name)), name)
 

@@ -44,7 +44,7 @@ for (const [name, command, worker, given = "given.json", main = done] of [
 ]) {
   test(name, async () => {
     const [runtime, ...more] = command;
-    const { stdout } = await run(runtime, [...more, program, join(folder, given)], { timeout: 240_000, maxBuffer: 1 << 24 });
+    const { stdout } = await run(runtime, [...more, program, join(folder, given)], { timeout: 900_000, maxBuffer: 1 << 24 });
     assert.deepEqual(JSON.parse(stdout), { runtime: name, main, worker });
   });
 }

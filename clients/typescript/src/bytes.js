@@ -10,6 +10,11 @@ export function utf8(text) {
   return encoder.encode(text);
 }
 
+/** Returns a copy of a text. A part of a text may otherwise keep the whole of it in memory. */
+export function fresh(text) {
+  return decoder.decode(encoder.encode(text));
+}
+
 /** Decodes UTF-8. It keeps a byte order mark, because callers reject it. */
 export function fromUTF8(bytes) {
   try {

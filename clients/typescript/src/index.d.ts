@@ -53,7 +53,10 @@ export class ExactNumber {
 export interface Event {
   action_kind: string;
   event_id?: string;
+  /** Default: the trace of `traceparent`, or a new one. */
   trace_id?: string;
+  /** The span under which the event was made, in the form of W3C Trace Context. */
+  traceparent?: string;
   /** UTC, `YYYY-MM-DDThh:mm:ss.sssZ`; default: now. */
   emitted_at?: string;
   actor_type?: string;
@@ -240,6 +243,8 @@ export interface Permit {
   readonly callId: string;
   readonly decision: Decision;
   readonly grant?: string;
+  /** The payload that the grant is for, as canonical JSON: the act's payload with the guard's members. */
+  readonly approved?: string;
 }
 
 /** How acts are guarded. Options of an act override those of the client. */
@@ -263,9 +268,26 @@ export interface GuardOptions {
   idempotent?: boolean;
   /** Called with an approval that the act waits for. */
   onAsk?: (approval: Approval) => void;
+  /**
+   * Returns the caller's span in the form of W3C Trace Context; called at each act. Both events have it as a signed
+   * member, and one that is malformed is left out.
+   */
+  traceparent?: () => string | undefined;
+  /**
+   * Returns for whom the agent acts; called at each act. Both events have it as a signed member. A key must not be used
+   * again for another subject.
+   */
+  onBehalfOf?: () => OnBehalfOf | undefined;
   /** Called with errors after an act, which change no outcome. Its own errors become warnings. */
   onTrouble?: (why: unknown) => void;
   signal?: AbortSignal;
+}
+
+/** For whom an agent acts, as the claims `iss`, `sub` and `act` of a token. The last actor is the current one. */
+export interface OnBehalfOf {
+  issuer: string;
+  subject: string;
+  actors?: { issuer?: string; subject: string }[];
 }
 
 /** An act of a tool. */
@@ -313,6 +335,8 @@ export interface FetchOptions extends GuardOptions {
 export function describeRequest(request: Request, body: Uint8Array): Act;
 /** The header in which a server receives the grant of an approved request. */
 export const grantHeader: "Agentledger-Grant";
+/** The header with the payload that the grant is for, in base64. */
+export const callHeader: "Agentledger-Call";
 
 /** The guard of a client. */
 export interface Guard {

@@ -41,6 +41,6 @@ export function folderFiles(folder: string): Promise<[string, Blob][]>;
  */
 export function readKeyFile(path: string): Uint8Array;
 /**
- * Creates a client from APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID, APS_KEY_FILE. Arguments take precedence.
+ * Creates a client from APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID, APS_KEY_FILE or APS_KEY. Arguments take precedence.
  */
 export function clientFromEnvironment(options?: Partial<ClientOptions>, env?: Record<string, string | undefined>): Client;

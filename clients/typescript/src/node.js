@@ -17,15 +17,16 @@ export function readKeyFile(path) {
   } catch (why) {
     throw new LedgerError(`the key file can't be read (${why.code})`);
   }
-  return parseSeed(text);
+  return parseSeed(text, "private key file");
 }
 
 /**
- * Creates a client from APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID and APS_KEY_FILE. Arguments take precedence.
+ * Creates a client from APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID and APS_KEY_FILE or APS_KEY. Arguments take precedence.
  */
 export function clientFromEnvironment(options = {}, env = process.env) {
   const given = { url: env.APS_URL, token: env.APS_TOKEN, org: env.APS_ORG, agent: env.APS_AGENT, keyId: env.APS_KEY_ID, ...options };
   if (given.key === undefined && env.APS_KEY_FILE) given.key = readKeyFile(env.APS_KEY_FILE);
+  else if (given.key === undefined && env.APS_KEY) given.key = parseSeed(env.APS_KEY, "private key (APS_KEY)");
   if (!given.url) {
     const more = missingSettings(given);
     throw new LedgerError("no address of the service: set url (APS_URL)" + (more && `, and to send events ${more}`));

@@ -9,8 +9,15 @@ export interface Trust {
   now?: number;
 }
 
+/** The verifier keys of tools, whose receipts confirm acts (docs/tool-receipts.md). */
+export interface ToolTrust {
+  toolKeys?: readonly string[];
+}
+
 /** Options for bundles. */
-export interface BundleOptions extends Trust {
+export interface BundleOptions extends Trust, ToolTrust {
+  /** With toolKeys: the bundle of the intent, which shows the act that the event is the result of. */
+  intent?: string | Uint8Array;
   /** Trust in the service's directory, which must have listed the log. */
   directory?: Trust;
   /** How much must be disclosed; default `commitment`. */
@@ -51,5 +58,5 @@ export const verify: {
    * `webkitdirectory`), or pairs of a path and its content (in Node from `folderFiles`). `manifest` is the digest in
    * the log's event of the export. If a File cannot be read, it throws the platform's error.
    */
-  pack(pack: Uint8Array | Blob | Iterable<File> | Iterable<[string, Uint8Array | Blob]>, options?: Trust & { manifest?: string; require?: "full" }): Promise<Verification>;
+  pack(pack: Uint8Array | Blob | Iterable<File> | Iterable<[string, Uint8Array | Blob]>, options?: Trust & ToolTrust & { manifest?: string; require?: "full" }): Promise<Verification>;
 };

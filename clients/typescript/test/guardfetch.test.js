@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, test } from "node:test";
-import { Denied, LedgerError, NotDecided, grantHeader } from "../src/index.js";
+import { Denied, LedgerError, NotDecided, callHeader, grantHeader } from "../src/index.js";
+import { Grants, openReceipt } from "../src/grants.js";
 import { Server, clientOf } from "./harness.js";
 
 const policy = {
@@ -63,16 +64,18 @@ test("a denied request is not made", async () => {
   await client.close();
 });
 
+/** Approves the next question. */
+async function vote() {
+  for (;;) {
+    const { approvals } = await person.call("GET", "/approvals?status=pending");
+    if (approvals.length === 0) continue;
+    const [{ approval_id: approvalId, action_digest: actionDigest }] = approvals;
+    return person.vote({ approvalId, actionDigest }, "approve");
+  }
+}
+
 test("an approved request carries the grant", async () => {
   const client = clientOf(server.acme);
-  const vote = async () => {
-    for (;;) {
-      const { approvals } = await person.call("GET", "/approvals?status=pending");
-      if (approvals.length === 0) continue;
-      const [{ approval_id: approvalId, action_digest: actionDigest }] = approvals;
-      return person.vote({ approvalId, actionDigest }, "approve");
-    }
-  };
   const voted = vote();
   const answer = await client.guardFetch()(address("/large"), { method: "PUT", body: "much" });
   await voted;
@@ -80,6 +83,45 @@ test("an approved request carries the grant", async () => {
   const [{ headers }] = seenOf("/large");
   const grant = Buffer.from(headers[grantHeader.toLowerCase()], "base64").toString();
   assert.match(grant, /\n\n— /);
+  const call = JSON.parse(Buffer.from(headers[callHeader.toLowerCase()], "base64"));
+  assert.deepEqual([call.method, call.path, call.phase], ["PUT", "/large", "intent"]);
+  await client.close();
+});
+
+test("the tool checks the grant of the log's server offline, and once", async () => {
+  const client = clientOf(server.acme);
+  const answer = await fetch(`${server.acme.client.url}/v1/public/orgs/acme/transparency/keys`);
+  const { vkey } = (await answer.json()).keys.find((k) => k.use === "grant");
+  let earlier = 10_000; // the check begins before the approval
+  const config = { keys: [vkey], routes: [{ route: "PUT *", host: `127.0.0.1:${tool.address().port}` }] };
+  const grants = new Grants(config, { now: () => Date.now() - earlier, receipts: { name: "did:web:shop.example", key: Buffer.alloc(32, 9) } });
+  const check = grants.express();
+  earlier = 0;
+  const parse = tool.listeners("request")[0];
+  const answers = [];
+  tool.removeAllListeners("request").on("request", (request, response) =>
+    check(request, response, (why) => {
+      answers.push(why ?? request.grant.agent);
+      response.end("checked");
+    }),
+  );
+  let sent;
+  const send = (request) => fetch((sent = request.clone()) && request);
+  const voted = vote();
+  const first = await client.guardFetch({ fetch: send })(address("/large/%2e%2e%20x?y=1&z"), { method: "PUT", body: "much" });
+  await voted;
+  assert.deepEqual([first.status, await first.text(), answers], [200, "checked", [server.acme.client.agent]]);
+  const again = await fetch(sent);
+  assert.deepEqual([again.status, (await again.json()).code], [403, "used"]);
+  // The log has the tool's receipt, which is of this act.
+  await client.flush();
+  const { events } = await person.call("GET", "/events?tool=http.put");
+  const details = await Promise.all(events.map((e) => person.call("GET", `/events/${e.event_id}`)));
+  const [result] = details.map((d) => JSON.parse(d.envelope).payload).filter((p) => p.receipt !== undefined);
+  const receipt = await openReceipt(result.receipt, grants.receiptKey);
+  assert.deepEqual([receipt.status, receipt.tool, receipt.agent, receipt.approvalId], [200, "http.put", server.acme.client.agent, result.approval_id]);
+  assert.equal(receipt.nonce, result.grant_nonce);
+  tool.removeAllListeners("request").on("request", parse);
   await client.close();
 });
 

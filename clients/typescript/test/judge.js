@@ -10,17 +10,18 @@ import { checkCosigned, checkSigned, openCheckpoint, parseDecimal, parseLogKey, 
 import { Policy } from "../src/log/policy.js";
 import { checkConsistency, checkInclusion, checkTlogProof, leafHash, parseHashes, parseTlogProof, unknownSigners } from "../src/log/tree.js";
 import { parseBundle, parseKeys } from "../src/verify/bundle.js";
-import { parseEntry } from "../src/verify/documents.js";
+import { parseEntry, parseEnvelope } from "../src/verify/documents.js";
 import { verifyBundle } from "../src/verify/index.js";
 import { checkKeyStatement } from "../src/verify/keystatement.js";
 import { verifyPack } from "../src/verify/pack.js";
+import { actionOf, confirmAct } from "../src/verify/receipt.js";
 import { Voters } from "../src/verify/voters.js";
 import { parse } from "../src/canonical/parse.js";
 
 function inputs(given) {
   const has = (name) => name in given || name + "_b64" in given;
   const raw = (name) => (name in given ? utf8(given[name]) : unbase64(given[name + "_b64"]));
-  return { has, raw, text: (name) => (name in given ? given[name] : fromUTF8(raw(name))), hashes: () => parseHashes(given.hashes) };
+  return { has, raw, text: (name) => (name in given ? given[name] : fromUTF8(raw(name))), hashes: () => parseHashes(given.hashes), list: (name) => given[name] ?? [] };
 }
 
 function keyMembers(key) {
@@ -89,6 +90,11 @@ const kinds = {
     await voters.checkVote(record, { payload: parse(text("vote")), actor_principal: registration.account_id });
     return { thumbprint: voters.votes[0].signed.thumbprint };
   },
+  "tool-receipt": async ({ text, list }) => {
+    const [intent, result] = ["intent", "result"].map((name) => parseEnvelope(text(name)).members);
+    const { by, status, at } = await confirmAct(result, actionOf(intent), list("tool_keys").map(parseLogKey));
+    return { by, status: String(status), at };
+  },
   "canonical-json": ({ raw }) => ({ canonical: canonicalizeText(raw("json")) }),
   arguments: ({ raw }) => {
     const exact = canonicalizeExact(parseExact(raw("arguments")));
@@ -98,12 +104,13 @@ const kinds = {
   entry: ({ text }) => ({ seq: String(parseEntry(text("entry")).seq), event_hash: hex(leafHash(text("entry"))) }),
   bundle: judgeBundle,
   "second-proof": judgeBundle,
-  "evidence-pack": async ({ raw, text }) => {
-    const { outcome, reason, report, lines } = await verifyPack(raw("pack"), { key: text("key") });
+  "evidence-pack": async ({ raw, text, list }) => {
+    const { outcome, reason, report, lines } = await verifyPack(raw("pack"), { key: text("key"), toolKeys: list("tool_keys") });
     if (reason.startsWith("can't tell: the files")) return { ok: false, cant_tell: true };
     if (outcome !== "proved") throw new LedgerError(reason);
     const { begin, end, shown, withheld, erased } = report;
     const votes = report.votes_signed > 0 ? { vote_lines: lines.filter((l) => l.startsWith("vote of ")) } : {};
+    votes.act_lines = lines.filter((l) => /^(acts|receipts|approver) /.test(l));
     return Object.assign(votes, Object.fromEntries(Object.entries({ begin, end, shown, withheld, erased }).map(([n, v]) => [n, String(v)])));
   },
 };

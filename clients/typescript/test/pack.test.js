@@ -135,7 +135,7 @@ test("a file that changes while it is read causes an error of the platform, not 
 test("Blobs of the corpus get the same verdicts as bytes", async () => {
   const { vectors } = corpusFiles().find((f) => f.kind === "evidence-pack");
   for (const { name, verdict, input } of vectors) {
-    const { outcome } = await verify.pack(new Blob([Buffer.from(input.pack_b64, "base64")]), { key: input.key });
+    const { outcome } = await verify.pack(new Blob([Buffer.from(input.pack_b64, "base64")]), { key: input.key, toolKeys: input.tool_keys });
     assert.equal(outcome === "proved", verdict === "accept", name);
   }
 });

@@ -16,14 +16,14 @@ import (
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/textcheck"
-	"github.com/agentledger/agentledger/internal/wire"
+	"github.com/agentledger/agentledger/internal/wire/issued"
 	"github.com/agentledger/agentledger/tlog"
 )
 
 // organization is one customer of the service: its agent, and its log as the public sees it.
 type organization struct {
 	name string
-	wire.CreatedOrganization
+	issued.CreatedOrganization
 	client *client.Client // with the agent's ingest key
 	signer *client.Signer // with the agent's key
 	log    *client.Log    // under the key that the operator received

@@ -3,7 +3,7 @@
 // Invariants:
 //
 //   - All commands share the names and environment variables of flags.
-//   - Private keys are read from files, or held by another program, and no error contains one.
+//   - Private keys are read from files or from APS_KEY, or held by another program. No flag and no error contains one.
 package flags
 
 import (
@@ -84,8 +84,11 @@ type Signer struct {
 	Program string `name:"signer" env:"APS_SIGNER" placeholder:"CMD" help:"Program that holds the key."`
 }
 
-// OpenSigner returns the signer, and a function that ends its program. It reads the private key from the file, or
-// starts the program that holds it.
+// keyVariable contains the private key itself. It has no flag, because every user can read command lines.
+const keyVariable = "APS_KEY"
+
+// OpenSigner returns the signer, and a function that ends its program. It reads the private key from the file or, if no flag
+// names one, from APS_KEY, or starts the program that holds it.
 func (f Signer) OpenSigner() (signer *client.Signer, closeSigner func(), err error) {
 	who, err := f.FullIdentity()
 	if err != nil {
@@ -96,15 +99,28 @@ func (f Signer) OpenSigner() (signer *client.Signer, closeSigner func(), err err
 		return nil, nil, errors.New("two keys: set either --key-file or --signer")
 	case f.Program != "":
 		return startSigner(who, strings.Fields(f.Program))
-	case f.KeyFile == "":
-		return nil, nil, errors.New("no private key: set --key-file (APS_KEY_FILE) or --signer (APS_SIGNER)")
 	}
-	seed, err := ReadSeed("--key-file", f.KeyFile)
+	seed, err := f.readSeed()
 	if err != nil {
 		return nil, nil, err
 	}
 	signer, err = client.NewSigner(who, seed)
 	return signer, func() {}, err
+}
+
+func (f Signer) readSeed() ([]byte, error) {
+	if f.KeyFile != "" {
+		return ReadSeed("--key-file", f.KeyFile)
+	}
+	text := os.Getenv(keyVariable)
+	if text == "" {
+		return nil, errors.New("no private key: set --key-file (APS_KEY_FILE), APS_KEY, or --signer (APS_SIGNER)")
+	}
+	seed, err := edkey.ParseSeed(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: expected a private key, base64 of the 32-byte seed: %w", keyVariable, err)
+	}
+	return seed, nil
 }
 
 func startSigner(who client.Identity, program []string) (*client.Signer, func(), error) {

@@ -21,6 +21,7 @@ type ApprovalsCommand struct {
 	Show    approvalsShowCommand `cmd:"" help:"Print one approval with everything that it covers."`
 	Approve approveCommand       `cmd:"" help:"Approve an action, after showing its tool and payload."`
 	Deny    denyCommand          `cmd:"" help:"Deny an action. One denial is final."`
+	Revoke  revokeCommand        `cmd:"" help:"End an approval that is not used yet, also one that you have just given."`
 }
 
 // consoleApproval is an approval in the form of the console.
@@ -163,6 +164,26 @@ type denyCommand struct{ voteFlags }
 
 // Run implements the command.
 func (c *denyCommand) Run(ctx context.Context, t *Terminal) error { return c.castVote(ctx, t, "deny") }
+
+type revokeCommand struct {
+	personFlags
+	ID     string `arg:"" help:"Approval id." type:"id" expected:"an approval ID, such as apr_…"`
+	Reason string `help:"Why. The agent reads it."`
+}
+
+// Run implements the command.
+func (c *revokeCommand) Run(ctx context.Context, t *Terminal) error {
+	p, err := c.openSession(ctx, t)
+	if err != nil {
+		return err
+	}
+	var after consoleApproval
+	if err := p.callConsole(ctx, http.MethodPost, "/approvals/"+url.PathEscape(c.ID)+"/revoke",
+		map[string]string{"reason": c.Reason}, &after); err != nil {
+		return err
+	}
+	return after.printDetails(t)
+}
 
 func (c *voteFlags) castVote(ctx context.Context, t *Terminal, vote string) error {
 	action, err := id.ParseHash(c.Action)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/agentledger/agentledger/internal/http/header"
 	"github.com/agentledger/agentledger/internal/textcheck"
 )
 
@@ -21,6 +22,8 @@ type Refusal struct {
 	Status  int
 	Message string // printable
 	Code    string
+
+	RetryAfter time.Duration // 0 if the service did not ask to wait
 }
 
 // Error implements error.
@@ -73,7 +76,7 @@ func (s *session) call(ctx context.Context, method, address string, body, answer
 		return nil, err
 	}
 	if response.StatusCode/100 != 2 {
-		return nil, readRefusal(response.StatusCode, text)
+		return nil, readRefusal(response, text)
 	}
 	switch answer := answer.(type) {
 	case nil:
@@ -107,13 +110,14 @@ func encodeBody(body any) ([]byte, error) {
 }
 
 // readRefusal returns the refusal in a response. It shows nothing of a proxy's page.
-func readRefusal(status int, text []byte) error {
+func readRefusal(response *http.Response, text []byte) error {
 	var told struct {
 		Error string `json:"error"`
 		Code  string `json:"code"`
 	}
 	_ = json.Unmarshal(text, &told)
-	return &Refusal{Status: status, Message: textcheck.Printable(told.Error), Code: told.Code}
+	return &Refusal{Status: response.StatusCode, Message: textcheck.Printable(told.Error), Code: told.Code,
+		RetryAfter: header.RetryAfter(response.Header, time.Now())}
 }
 
 // isRefusal reports whether err is a refusal with a status.

@@ -152,7 +152,7 @@ func versionMembers() []string {
 }
 
 // withMember returns a JSON object with a member set.
-func withMember(text []byte, name, value string) ([]byte, error) {
+func withMember(text []byte, name string, value any) ([]byte, error) {
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(text, &members); err != nil {
 		return nil, err

@@ -9,9 +9,11 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // formatFlags select the format of a list.
@@ -34,36 +36,36 @@ func (f *formatFlags) format() string {
 // downloadPart is the number of rows per call, which completes within callTime.
 const downloadPart = 5000
 
-// printRows writes the rows of a list in a format, at most limit rows, or all if limit is 0. Each call continues after the
-// last row of the previous one.
+// printRows writes the rows of a list in a format, at most limit rows, or all if limit is 0. Each call continues where the previous one was
+// cut.
 func (s *session) printRows(ctx context.Context, out io.Writer, path string, values url.Values, format string,
 	limit int) error {
 	values.Set("format", format)
 	for left, begin := limit, true; limit == 0 || left > 0; begin = false {
-		part := downloadPart
+		rows := downloadPart
 		if limit > 0 {
-			part = min(part, left)
+			rows = min(rows, left)
 		}
-		values.Set("limit", strconv.Itoa(part))
+		values.Set("limit", strconv.Itoa(rows))
 		var text rawText
 		if err := s.callConsole(ctx, http.MethodGet, path+"?"+values.Encode(), nil, &text); err != nil {
 			return err
 		}
-		count, last, header, err := readRows(text, format)
+		r, err := readRows(text, format)
 		if err != nil {
 			return fmt.Errorf("read rows: %w", err)
 		}
+		left -= r.count
 		if !begin {
-			text = text[header:]
+			text = text[r.header:]
 		}
-		if _, err := out.Write(text); err != nil {
+		if r.next != "" && (limit == 0 || left > 0) { // the following rows come next
+			text = text[:len(text)-r.cut]
+		}
+		if _, err := out.Write(text); err != nil || r.next == "" {
 			return err
 		}
-		if count < part {
-			return nil
-		}
-		values.Set("after", last)
-		left -= count
+		values.Set("after", r.next)
 	}
 	return nil
 }
@@ -71,40 +73,61 @@ func (s *session) printRows(ctx context.Context, out io.Writer, path string, val
 // rawText is a response that is not decoded.
 type rawText []byte
 
-// readRows returns how many rows a part has, the log index of the last one, and the bytes of its header.
-func readRows(text []byte, format string) (count int, last string, header int, err error) {
+// part is what a response contains.
+type part struct {
+	count  int    // rows
+	header int    // bytes of the header
+	next   string // cursor of the rows after the part; "" if there are none
+	cut    int    // bytes of the last line, which has next
+}
+
+// readRows reads the lines of a response.
+func readRows(text []byte, format string) (p part, err error) {
 	if format == "csv" {
 		return readCSV(text)
 	}
-	d := jsontext.NewDecoder(bytes.NewReader(text))
-	for {
-		var row struct {
-			Index uint64 `json:"log_index"`
+	for len(text) > 0 {
+		line, rest, _ := bytes.Cut(text, []byte{'\n'})
+		var cut wire.Cut
+		if len(rest) == 0 {
+			if err := json.Unmarshal(line, &cut); err != nil {
+				return part{}, err
+			}
 		}
-		switch err := json.UnmarshalDecode(d, &row); err {
-		case nil:
-			count, last = count+1, strconv.FormatUint(row.Index, 10)
-		case io.EOF:
-			return count, last, 0, nil
-		default:
-			return 0, "", 0, err
+		if cut.Cut {
+			p.next, p.cut = string(cut.Next), len(text)
+			break
 		}
+		p.count++
+		text = rest
 	}
+	return p, nil
 }
 
-func readCSV(text []byte) (count int, last string, header int, err error) {
+// cutCell is the first cell of the last line if there are more rows, and cutAfter is before the cursor in the second one.
+const (
+	cutCell  = "cut"
+	cutAfter = "after="
+)
+
+func readCSV(text []byte) (p part, err error) {
 	r := csv.NewReader(bytes.NewReader(text))
 	if _, err := r.Read(); err != nil {
-		return 0, "", 0, err
+		return part{}, err
 	}
-	for header = int(r.InputOffset()); ; count++ {
+	p.header = int(r.InputOffset())
+	for {
+		begin := r.InputOffset()
 		row, err := r.Read()
-		if err == io.EOF {
-			return count, last, header, nil
+		switch {
+		case err == io.EOF:
+			return p, nil
+		case err != nil:
+			return part{}, err
+		case row[0] == cutCell:
+			p.next, p.cut = strings.TrimPrefix(row[1], cutAfter), len(text)-int(begin)
+		default:
+			p.count++
 		}
-		if err != nil {
-			return 0, "", 0, err
-		}
-		last = row[0]
 	}
 }

@@ -20,21 +20,23 @@ import (
 // EraseCommand is aps erase.
 type EraseCommand struct {
 	personFlags
-	Event     string `arg:"" optional:"" help:"Event id, log index or event hash." type:"event"`
-	Agent     string `help:"All events of this agent, instead of one event." type:"agent"`
-	Trace     string `help:"All events of this trace." type:"trace"`
-	Principal string `help:"All events of this actor_principal."`
-	From      string `help:"The first event: a UTC time such as 2026-01-31T12:00:00Z, or a log index." type:"position"`
-	To        string `help:"The event after the last one: a UTC time, or a log index." type:"position"`
-	Reason    string `required:"" help:"A code, such as data_subject_request. The error for an unknown code lists all." type:"word" expected:"a reason code, such as data_subject_request"`
-	Wait      bool   `help:"Wait until the erasure has completed, and print the result."`
+	Event      string `arg:"" optional:"" help:"Event id, log index or event hash." type:"event"`
+	Agent      string `help:"All events of this agent, instead of one event." type:"agent"`
+	Trace      string `help:"All events of this trace." type:"trace"`
+	Principal  string `help:"All events of this actor_principal."`
+	OnBehalfOf string `help:"All events whose on_behalf_of has this subject."`
+	Issuer     string `help:"With --on-behalf-of: only those whose subject this issuer names."`
+	From       string `help:"The first event: a UTC time such as 2026-01-31T12:00:00Z, or a log index." type:"position"`
+	To         string `help:"The event after the last one: a UTC time, or a log index." type:"position"`
+	Reason     string `required:"" help:"A code, such as data_subject_request. The error for an unknown code lists all." type:"word" expected:"a reason code, such as data_subject_request"`
+	Wait       bool   `help:"Wait until the erasure has completed, and print the result."`
 }
 
 // Run implements the command.
 func (c *EraseCommand) Run(ctx context.Context, t *Terminal) error {
 	body := map[string]string{"reason": c.Reason}
 	for name, value := range map[string]string{
-		"agent_id": c.Agent, "trace_id": c.Trace, "principal": c.Principal, "from": c.From, "to": c.To,
+		"agent_id": c.Agent, "trace_id": c.Trace, "principal": c.Principal, "on_behalf_of": c.OnBehalfOf, "issuer": c.Issuer, "from": c.From, "to": c.To,
 	} {
 		if value != "" {
 			body[name] = value

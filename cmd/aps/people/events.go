@@ -3,6 +3,7 @@ package people
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/internal/commandline"
+	"github.com/agentledger/agentledger/internal/syncs"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/internal/wire"
 )
@@ -25,14 +27,16 @@ type EventsCommand struct {
 
 // eventFilter selects events.
 type eventFilter struct {
-	Agent     string `help:"Only those of this agent." type:"agent"`
-	Tool      string `help:"Only those of this tool, or of tools that match this pattern, such as acme.**." type:"tools"`
-	Kind      string `help:"Only those of this action_kind." type:"kind"`
-	Decision  string `help:"Only those with this effective decision." enum:",allow,allow_with_obligation,deny" default:""`
-	Declared  string `help:"Only those with this declared decision." enum:",allow,allow_with_obligation,deny" default:""`
-	Trace     string `help:"Only those of this trace." type:"trace"`
-	Principal string `help:"Only those of this actor_principal."`
-	Signer    string `help:"Only those signed by this kind of key: agent, bridge or system." enum:",agent,bridge,system" default:""`
+	Agent      string `help:"Only those of this agent." type:"agent"`
+	Tool       string `help:"Only those of this tool, or of tools that match this pattern, such as acme.**." type:"tools"`
+	Kind       string `help:"Only those of this action_kind." type:"kind"`
+	Decision   string `help:"Only those with this effective decision." enum:",allow,allow_with_obligation,deny" default:""`
+	Declared   string `help:"Only those with this declared decision." enum:",allow,allow_with_obligation,deny" default:""`
+	Trace      string `help:"Only those of this trace." type:"trace"`
+	Principal  string `help:"Only those of this actor_principal."`
+	OnBehalfOf string `help:"Only those whose on_behalf_of has this subject."`
+	Issuer     string `help:"With --on-behalf-of: only those whose subject this issuer names."`
+	Signer     string `help:"Only those signed by this kind of key: agent, bridge or system." enum:",agent,bridge,system" default:""`
 }
 
 // values returns the parameters of a filter.
@@ -40,7 +44,7 @@ func (f *eventFilter) values() url.Values {
 	values := make(url.Values)
 	for name, value := range map[string]string{
 		"agent_id": f.Agent, "tool": f.Tool, "action_kind": f.Kind, "decision": f.Decision, "declared": f.Declared,
-		"trace_id": f.Trace, "principal": f.Principal, "signer": f.Signer,
+		"trace_id": f.Trace, "principal": f.Principal, "on_behalf_of": f.OnBehalfOf, "issuer": f.Issuer, "signer": f.Signer,
 	} {
 		if value != "" {
 			values.Set(name, value)
@@ -125,9 +129,17 @@ func (c *eventsListCommand) Run(ctx context.Context, t *Terminal) error {
 	})
 }
 
-// readPages calls visit with the items of a list, at most limit items, or all if limit is 0.
+// searchWait is how long one call searches for a text, in seconds. Its results are printed after it.
+const searchWait = "2"
+
+// readPages calls visit with the items of a list, at most limit items, or all if limit is 0. A text search continues until there are as many,
+// or until it is interrupted. The error then contains the flag with which it continues.
 func (s *session) readPages(ctx context.Context, path string, values url.Values, limit int,
 	visit func(jsontext.Value) error) error {
+	var looked *wire.LookedTo
+	if values.Has("q") {
+		values.Set("wait", searchWait)
+	}
 	for left := limit; limit == 0 || left > 0; {
 		values.Set("limit", strconv.Itoa(maxPage))
 		if limit > 0 {
@@ -138,9 +150,14 @@ func (s *session) readPages(ctx context.Context, path string, values url.Values,
 			Traces   []jsontext.Value `json:"traces"`
 			Erasures []jsontext.Value `json:"erasures"`
 			Acts     []jsontext.Value `json:"acts"`
+			wire.Searched
 		}
 		if err := s.callConsole(ctx, http.MethodGet, path+"?"+values.Encode(), nil, &page); err != nil {
-			return err
+			return describeStop(ctx, err, looked, values)
+		}
+		if page.LookedTo != nil {
+			looked = page.LookedTo
+			syncs.BeginStep(ctx, "searched to "+looked.ReceivedAt.String(), "")
 		}
 		items := slices.Concat(page.Events, page.Traces, page.Erasures, page.Acts)
 		for _, text := range items {
@@ -154,6 +171,18 @@ func (s *session) readPages(ctx context.Context, path string, values url.Values,
 		values.Set("after", *page.Next)
 	}
 	return nil
+}
+
+// describeStop adds to the error of an interrupted search how to continue it. looked may be nil.
+func describeStop(ctx context.Context, err error, looked *wire.LookedTo, values url.Values) error {
+	if ctx.Err() == nil || looked == nil {
+		return err
+	}
+	flag := fmt.Sprint("--to ", looked.Index)
+	if values.Get("order") == "oldest" {
+		flag = fmt.Sprint("--from ", looked.Index+1)
+	}
+	return fmt.Errorf("searched to event %d of %s; continue with %s: %w", looked.Index, looked.ReceivedAt, flag, err)
 }
 
 type eventsShowCommand struct {

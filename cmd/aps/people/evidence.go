@@ -21,6 +21,7 @@ type EvidenceCommand struct {
 	Tool      string `help:"Show only events of this tool, or of tools that match this pattern, such as acme.**." type:"tools"`
 	Trace     string `help:"Show only events of this trace." type:"trace"`
 	Envelopes bool   `help:"Include the signed texts."`
+	Columns   string `placeholder:"PATH,…" help:"Members of payloads to show in the table of acts, such as amount_usd,order.id. Default: the columns of the organization. Requires --envelopes."`
 	Out       string `default:"evidence.zip" placeholder:"FILE" help:"Name of the file. An existing file is replaced." type:"output"`
 }
 
@@ -36,7 +37,7 @@ The file gets its name when the pack has arrived whole.`
 func (c *EvidenceCommand) values() url.Values {
 	values := make(url.Values)
 	for name, value := range map[string]string{
-		"from": c.From, "to": c.To, "agent_id": c.Agent, "tool": c.Tool, "trace_id": c.Trace,
+		"from": c.From, "to": c.To, "agent_id": c.Agent, "tool": c.Tool, "trace_id": c.Trace, "columns": c.Columns,
 	} {
 		if value != "" {
 			values.Set(name, value)
@@ -96,7 +97,7 @@ func (s *session) download(ctx context.Context, path string, w io.Writer) (size 
 		if err != nil {
 			return 0, err
 		}
-		return 0, readRefusal(response.StatusCode, text)
+		return 0, readRefusal(response, text)
 	}
 	if size, err = io.Copy(w, syncs.MeteredReader(ctx, response.Body)); err != nil {
 		return 0, fmt.Errorf("the pack did not arrive completely: %w", err)

@@ -24,8 +24,10 @@ type Commands struct {
 	Logout    LogoutCommand    `cmd:"" help:"End the session of login."`
 	Approvals ApprovalsCommand `cmd:"" help:"Decide on approvals in a terminal."`
 	Policy    PolicyCommand    `cmd:"" help:"Upload policies from a folder to an organization."`
+	Apply     ApplyCommand     `cmd:"" help:"Make an organization what the files of a folder declare: policies, agents, webhooks, members."`
 	Events    EventsCommand    `cmd:"" help:"Read the log: list, show and follow events."`
 	Acts      ActsCommand      `cmd:"" help:"Read the log by acts: what agents did, and what became of it."`
+	Coverage  CoverageCommand  `cmd:"" help:"Compare a tool's own record of its calls with the acts in the log."`
 	Traces    TracesCommand    `cmd:"" help:"Read the log by traces."`
 	Evidence  EvidenceCommand  `cmd:"" help:"Download an evidence pack: proof of a range of events."`
 	Erase     EraseCommand     `cmd:"" help:"Erase the payloads of an event, an agent, a trace or a principal."`

@@ -78,6 +78,7 @@ func (f *policyFiles) judgeEach(
 		summary, passed := judge(c)
 		unfit = unfit || !passed
 		if t.JSON {
+			c.Document = nil // the caller has it
 			return t.PrintJSON(c)
 		}
 		return t.PrintLine("%s: %s", d.file, summary)

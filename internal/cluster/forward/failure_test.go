@@ -166,20 +166,29 @@ func TestOwnerFinishesAfterMove(t *testing.T) {
 	g.wantNode(t, s.nodes[0])
 }
 
-// The client of a response that is cut off detects it, with and without a length.
+// The client of a response that is cut off detects it, with and without a length. A short response is asked for again.
 func TestOwnerDiesWithAnswer(t *testing.T) {
-	for _, length := range []string{"", "100"} {
-		s := newService(t, 2, func(n *node, w http.ResponseWriter, r *http.Request) error {
+	for length, next := range map[string]bool{"": false, "40000": false, "100": true} {
+		var s *service
+		s = newService(t, 3, func(n *node, w http.ResponseWriter, r *http.Request) error {
+			if n != s.nodes[0] {
+				return hello(n, w, r)
+			}
 			if length != "" {
 				w.Header().Set("Content-Length", length)
 			}
 			_, _ = io.WriteString(w, "half")
 			_ = http.NewResponseController(w).Flush()
+			s.move(red, s.nodes[1])
 			n.kill()
 			<-r.Context().Done()
 			return errors.New("killed")
 		})
-		if g := s.nodes[1].ask(t.Context(), "GET", "/red/x", nil); g.err == nil {
+		g := s.passer().ask(t.Context(), "GET", "/red/x", nil)
+		if next {
+			g.want(t, 200, "GET /red/x")
+			g.wantNode(t, s.nodes[1])
+		} else if g.err == nil {
 			t.Errorf("length %q: got %d %q as if it were whole", length, g.status, g.body)
 		}
 	}

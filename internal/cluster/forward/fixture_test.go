@@ -134,7 +134,7 @@ func (s *service) newNode(identity *cluster.Identity, options ...forward.Options
 	n.proxy = forward.New(o)
 	n.proxy.Hurry(300*time.Millisecond, 100*time.Millisecond, 20*time.Millisecond, 20*time.Millisecond)
 	n.proxy.HurryReaders(20*time.Millisecond, 10*time.Second)
-	e := &edge.Edge{Passer: n.proxy, Bound: edge.NewBound(10 * time.Second)}
+	e := &edge.Edge{Passer: n.proxy, Bound: edge.NewBound(time.Minute)}
 	surface := e.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		t := red
 		if strings.HasPrefix(r.URL.Path, "/blue") {

@@ -64,8 +64,22 @@ func (b *sentBody) Read(p []byte) (int, error) {
 // writeTime bounds one write to a slow client.
 const writeTime = 30 * time.Second
 
-// copyAnswer responds with the response of a node, each part as it arrives.
+// copyAnswer responds with the response of a node, each part as it arrives. A response that fits the buffer is read before the client
+// gets any of it, so that the request can be repeated if the node fails meanwhile.
 func (x *passage) copyAnswer(answer *http.Response, cancel context.CancelCauseFunc) error {
+	part := x.proxy.buffers.borrow()
+	defer x.proxy.buffers.giveBack(part)
+	idle := time.AfterFunc(x.proxy.timing.part, func() { cancel(errLate) })
+	defer idle.Stop()
+	isShort := answer.Body != http.NoBody && answer.ContentLength >= 0 && answer.ContentLength <= int64(len(part))
+	short := part[:0]
+	if isShort {
+		short = part[:answer.ContentLength]
+		if _, err := io.ReadFull(answer.Body, short); err != nil {
+			return fmt.Errorf("read response: %w", err)
+		}
+		idle.Stop()
+	}
 	h := x.w.Header()
 	for name, values := range answer.Header {
 		if name == "Content-Length" || !isHopByHop(name) {
@@ -75,17 +89,9 @@ func (x *passage) copyAnswer(answer *http.Response, cancel context.CancelCauseFu
 	c := http.NewResponseController(x.w)
 	_ = c.SetWriteDeadline(time.Now().Add(writeTime)) // not supported by writers of tests
 	x.w.WriteHeader(answer.StatusCode)
-	if answer.Body == http.NoBody {
-		return nil
+	if isShort || answer.Body == http.NoBody {
+		return x.writePart(c, short, false)
 	}
-	return x.copyBody(c, answer, cancel)
-}
-
-func (x *passage) copyBody(c *http.ResponseController, answer *http.Response, cancel context.CancelCauseFunc) error {
-	part := x.proxy.buffers.borrow()
-	defer x.proxy.buffers.giveBack(part)
-	idle := time.AfterFunc(x.proxy.timing.part, func() { cancel(errLate) })
-	defer idle.Stop()
 	for {
 		n, err := answer.Body.Read(part[:])
 		idle.Stop()

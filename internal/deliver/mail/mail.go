@@ -20,6 +20,8 @@ import (
 	"context"
 	"fmt"
 	"net/mail"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -40,6 +42,12 @@ type Message struct {
 	Subject string     `json:"subject"`
 	Text    string     `json:"text"`
 	Until   id.Instant `json:"until"` // when it expires; 0: a day after it is written
+
+	From        string `json:"from_name,omitzero"`   // shown next to the sender's address; "" for none
+	HTML        string `json:"html,omitzero"`        // a document with the content of Text; "" for a mail of plain text
+	Unsubscribe string `json:"unsubscribe,omitzero"` // URL of the page that turns these mails off; "" if they cannot be
+
+	Shows []string `json:"-"` // approvals whose payloads' texts it contains (EraseTexts)
 }
 
 // dayLong is the lifetime of messages without Until, in milliseconds.
@@ -50,20 +58,36 @@ const (
 	maxAddress = 254
 	maxSubject = 200
 	maxText    = 10_000
+	maxFrom    = 250
+	maxHTML    = 50_000
+	maxURL     = 2_000
 )
 
-// checkMessage rejects texts that could become headers or commands.
-func (m Message) checkMessage() error {
+// Check returns fault.Invalid for a message that WriteMessages refuses: a text is too long, or could become a header or a
+// command.
+func (m Message) Check() error {
 	if m.To != "" {
 		parsed, err := mail.ParseAddress(m.To)
 		if err != nil || parsed.Name != "" || parsed.Address != m.To || !textcheck.Plain(m.To, 3, maxAddress) {
 			return fault.New(fault.Invalid, "The e-mail address is malformed")
 		}
 	}
-	if !textcheck.Plain(m.Subject, 1, maxSubject) || !textcheck.Within(m.Text, 1, maxText) {
+	if !textcheck.Plain(m.Subject, 1, maxSubject) || !textcheck.Within(m.Text, 1, maxText) ||
+		!textcheck.Plain(m.From, 0, maxFrom) || !textcheck.Within(m.HTML, 0, maxHTML) || !isLink(m.Unsubscribe) {
 		return fault.New(fault.Invalid, "The message is malformed")
 	}
 	return nil
+}
+
+// isLink reports whether a text can be the URL of a header, or is "".
+func isLink(s string) bool {
+	if s == "" {
+		return true
+	}
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && len(s) <= maxURL && !strings.ContainsFunc(s, func(r rune) bool {
+		return r <= ' ' || r > '~' || r == '<' || r == '>'
+	})
 }
 
 // Transport passes messages to a mail server. Server implements it.
@@ -108,6 +132,35 @@ type storedMessage struct {
 	NextAt id.Instant `json:"next_at"`
 	Until  id.Instant `json:"until"`
 	Tries  int        `json:"tries"`
+	Shows  []string   `json:"shows,omitempty"` // approvals
+}
+
+// EraseTexts deletes the unsent messages of an organization that contain texts of an approval that is gone, and returns
+// how many. Messages that are being sent are not called back.
+func (o *Outbox) EraseTexts(
+	ctx context.Context, t id.Tenant, gone func(ctx context.Context, t id.Tenant, approval string) (bool, error),
+) (deleted int, err error) {
+	for m, err := range o.stored.Scan(ctx, t, records.Range{}, records.All) {
+		if err != nil {
+			return deleted, err
+		}
+		for _, approval := range m.Value.Shows {
+			erased, err := gone(ctx, t, approval)
+			if err != nil {
+				return deleted, err
+			}
+			if !erased {
+				continue
+			}
+			change := storage.Change{Kind: kindMail, Key: m.Key, If: storage.AnyVersion, Forget: true}
+			if err := o.Records.Write(ctx, t, []storage.Change{change}); err != nil {
+				return deleted, records.Unreadable(unreadableMessage, "erase mail", err)
+			}
+			deleted++
+			break
+		}
+	}
+	return deleted, nil
 }
 
 // New returns the outbox of a store.
@@ -161,7 +214,7 @@ func (o *Outbox) WriteMessage(ctx context.Context, t id.Tenant, name string, m M
 
 // WriteMessages returns the changes that send messages. They must be written to the partition t together with their
 // cause. A message replaces an unsent message of the same name, so callers can bound the number of messages by their
-// names.
+// names. If one message is malformed (Message.Check), it returns fault.Invalid and no changes.
 func (o *Outbox) WriteMessages(ctx context.Context, t id.Tenant, all ...Named) ([]storage.Change, error) {
 	if len(all) == 0 {
 		return nil, nil
@@ -185,7 +238,7 @@ func (o *Outbox) sealMessage(m Named, now id.Instant) (storage.Change, error) {
 	if m.Until == 0 {
 		m.Until = now + dayLong
 	}
-	if err := m.checkMessage(); err != nil {
+	if err := m.Check(); err != nil {
 		return storage.Change{}, err
 	}
 	text, err := json.Marshal(m.Message)
@@ -197,7 +250,7 @@ func (o *Outbox) sealMessage(m Named, now id.Instant) (storage.Change, error) {
 		return storage.Change{}, fmt.Errorf("write mail: %w", err)
 	}
 	return o.stored.Put(records.Versioned[storedMessage]{Key: m.Name, Version: storage.AnyVersion,
-		Value: storedMessage{Sealed: sealed, NextAt: now, Until: m.Until}})
+		Value: storedMessage{Sealed: sealed, NextAt: now, Until: m.Until, Shows: m.Shows}})
 }
 
 // SealedMessages describes the sealed texts of the messages that wait.

@@ -65,7 +65,7 @@ func NewServer(address string) (*Server, error) {
 	s.address = net.JoinHostPort(s.host, port)
 	ip, err := netip.ParseAddr(s.host)
 	s.local = s.host == "localhost" || err == nil && ip.IsLoopback()
-	if err := (Message{To: from, Subject: "-", Text: "-"}).checkMessage(); err != nil || from == "" {
+	if err := (Message{To: from, Subject: "-", Text: "-"}).Check(); err != nil || from == "" {
 		return nil, errors.New("--smtp: want the bare address of the sender, such as ?from=ledger@example.com")
 	}
 	if credentialsFile == "" {
@@ -109,7 +109,7 @@ func (s *Server) readCredentials(path string) error {
 
 // Send implements Transport.
 func (s *Server) Send(ctx context.Context, m Message) error {
-	if err := m.checkMessage(); err != nil {
+	if err := m.Check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)

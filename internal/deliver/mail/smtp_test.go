@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mime"
+	"mime/multipart"
 	"mime/quotedprintable"
 
 	"github.com/emersion/go-smtp"
@@ -120,6 +121,66 @@ func checkText(t *testing.T, text string) {
 	for line := range strings.SplitSeq(text, "\r\n") {
 		if len(line) > 78 {
 			t.Errorf("a line of %d bytes: %s", len(line), line)
+		}
+	}
+}
+
+// A mail with HTML has two parts of the same content, a name of the sender, and a link that turns the mails off. No text
+// becomes a header.
+func TestSendHTML(t *testing.T) {
+	m := startServer(t, true, false)
+	sent := mail.Message{To: recipient, From: "Zoë, \"Nord\" <x@y> approvals", Subject: strings.Repeat("Grüße von payments.refund ", 7) + "!",
+		Text: "Approve?\n", HTML: "<p>Approve=" + strings.Repeat("é", 200) + "</p>\n", Unsubscribe: "https://log.example/account#mail"}
+	if err := m.newTransport(t, "smtp://mail.example", "").Send(t.Context(), sent); err != nil {
+		t.Fatal(err)
+	}
+	text := m.messages()[0].text
+	for line := range strings.SplitSeq(text, "\r\n") {
+		if len(line) > 78 && !strings.HasPrefix(line, "Content-Type: multipart/") {
+			t.Errorf("a line of %d bytes: %s", len(line), line)
+		}
+	}
+	parsed, err := netmail.ReadMessage(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if from, err := parsed.Header.AddressList("From"); err != nil || len(from) != 1 || from[0].Name != sent.From || from[0].Address != sender {
+		t.Errorf("from: got %v, %v", from, err)
+	}
+	if subject, err := new(mime.WordDecoder).DecodeHeader(parsed.Header.Get("Subject")); err != nil || subject != sent.Subject {
+		t.Errorf("subject: got %q, %v", subject, err)
+	}
+	if got := parsed.Header.Get("List-Unsubscribe"); got != "<https://log.example/account#mail>" {
+		t.Errorf("List-Unsubscribe: got %q", got)
+	}
+	kind, parameters, err := mime.ParseMediaType(parsed.Header.Get("Content-Type"))
+	if err != nil || kind != "multipart/alternative" {
+		t.Fatalf("got %q, %v", kind, err)
+	}
+	parts := multipart.NewReader(parsed.Body, parameters["boundary"])
+	for _, want := range [][2]string{{"text/plain; charset=utf-8", sent.Text}, {"text/html; charset=utf-8", sent.HTML}} {
+		part, err := parts.NextPart() // which decodes quoted-printable
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(part)
+		if got := strings.ReplaceAll(string(body), "\r\n", "\n"); err != nil || got != want[1] || part.Header.Get("Content-Type") != want[0] {
+			t.Errorf("%s: got %q, %v", want[0], got, err)
+		}
+	}
+	if _, err := parts.NextPart(); err != io.EOF {
+		t.Errorf("more parts: %v", err)
+	}
+	for name, change := range map[string]func(*mail.Message){
+		"name of the sender":  func(m *mail.Message) { m.From = "a\r\nBcc: eve@example.com" },
+		"link":                func(m *mail.Message) { m.Unsubscribe = "https://log.example/> x" },
+		"link of another use": func(m *mail.Message) { m.Unsubscribe = "mailto:eve@example.com" },
+		"HTML":                func(m *mail.Message) { m.HTML = strings.Repeat("a", 50_001) },
+	} {
+		bad := sent
+		change(&bad)
+		if err := m.newTransport(t, "smtp://mail.example", "").Send(t.Context(), bad); !errors.Is(err, mail.ErrRefused) {
+			t.Errorf("%s: got %v", name, err)
 		}
 	}
 }

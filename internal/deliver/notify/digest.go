@@ -3,8 +3,8 @@ package notify
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/agentledger/agentledger/fault"
@@ -14,6 +14,7 @@ import (
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -25,11 +26,17 @@ type VotersOptions struct {
 	Records       storage.RecordStore
 	Approvals     *approval.Approvals
 	Accounts      *account.Accounts
-	Organizations Organizations
+	Organizations VoterOrganizations
 	Outbox        *mail.Outbox
 	PublicURL     string
 	Clock         func() time.Time
 	Held          func() error // returns an error while Run must write nothing; nil: never
+}
+
+// VoterOrganizations returns the names and settings of organizations. org.Orgs implements it.
+type VoterOrganizations interface {
+	Organizations
+	CurrentSettings(ctx context.Context, t id.Tenant) (*org.Settings, error)
 }
 
 // Voters writes the mails of all organizations. Sweeps must not run concurrently.
@@ -58,7 +65,7 @@ func (m *Voters) Run(ctx context.Context, logger *slog.Logger) {
 // Sweep writes the mails that are due.
 func (m *Voters) Sweep(ctx context.Context, logger *slog.Logger) error {
 	return m.due.Sweep(ctx, m.currentTime, func(ctx context.Context, e schedule.Entry) (schedule.Outcome, error) {
-		outcome, err := m.lookAt(ctx, e)
+		outcome, err := m.lookAt(ctx, e, logger)
 		if err != nil {
 			if ctx.Err() == nil {
 				logger.Warn("mails to approvers: could not write the mails of an organization", "tenant", e.Tenant, "err", err)
@@ -71,7 +78,7 @@ func (m *Voters) Sweep(ctx context.Context, logger *slog.Logger) error {
 
 // lookAt writes the mails of one organization. Each mail is written together with the record that its recipient was
 // notified, so a repetition does not write it again.
-func (m *Voters) lookAt(ctx context.Context, e schedule.Entry) (schedule.Outcome, error) {
+func (m *Voters) lookAt(ctx context.Context, e schedule.Entry, logger *slog.Logger) (schedule.Outcome, error) {
 	q, err := m.questions.Get(ctx, e.Tenant, "")
 	switch {
 	case err != nil:
@@ -81,7 +88,7 @@ func (m *Voters) lookAt(ctx context.Context, e schedule.Entry) (schedule.Outcome
 	case q.Value.NextAt > e.At: // it has another entry
 		return schedule.Done(), nil
 	}
-	d := &digest{Voters: m, tenant: e.Tenant, asked: q.Value.Asked}
+	d := &digest{Voters: m, logger: logger, tenant: e.Tenant, asked: q.Value.Asked, now: m.currentTime()}
 	if err := d.writeMails(ctx); err != nil {
 		return schedule.Outcome{}, err
 	}
@@ -105,10 +112,14 @@ func (m *Voters) lookAt(ctx context.Context, e schedule.Entry) (schedule.Outcome
 // digest is the mails of an organization at one time.
 type digest struct {
 	*Voters
+	logger  *slog.Logger
 	tenant  id.Tenant
 	asked   uint64
+	now     id.Instant // before the questions are read
 	page    approval.Page
-	name    string // of the organization
+	voters  *approval.Electorate
+	name    string       // of the organization
+	columns []org.Column // whose values mails contain
 	mails   []mail.Named
 	changes []storage.Change
 	later   id.Instant // when the next voter must be notified; 0 if none
@@ -116,8 +127,7 @@ type digest struct {
 }
 
 func (d *digest) writeMails(ctx context.Context) (err error) {
-	pending := approval.Filter{Status: approval.Pending}
-	if d.page, err = d.Approvals.List(ctx, d.tenant, pending, "", maxLooked); err != nil {
+	if d.page, err = d.listPending(ctx); err != nil {
 		return err
 	}
 	if len(d.page.Approvals) == 0 {
@@ -127,14 +137,33 @@ func (d *digest) writeMails(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d.name = fmt.Sprintf("%s (%s)", OrganizationName(summary), summary.Slug)
+	d.name = OrganizationName(summary)
+	settings, err := d.Organizations.CurrentSettings(ctx, d.tenant)
+	if err != nil {
+		return err
+	}
+	if settings.ColumnsInMail {
+		d.columns = settings.Columns
+	}
 	members, err := d.Accounts.Members(ctx, d.tenant)
 	if err != nil {
 		return err
 	}
+	if d.voters, err = d.Approvals.NewElectorate(ctx, d.tenant); err != nil {
+		return err
+	}
+	roles := make(map[account.ID]account.Role, len(members))
 	for i := range members {
-		if p := &members[i]; p.IsEffective() && p.Role.May(account.Vote) && !d.full {
-			if err := d.addPerson(ctx, p.Account); err != nil {
+		roles[members[i].Account] = members[i].Role
+	}
+	for i := range members {
+		p := &members[i]
+		role := p.Role // by which the member votes: its own, or that of the member whose deputy it is
+		if person := d.voters.Represents(p.Account); person != "" {
+			role = roles[person]
+		}
+		if !d.full && p.IsEffective() && role.May(account.Vote) {
+			if err := d.addPerson(ctx, p.Account, role); err != nil {
 				return err
 			}
 		}
@@ -149,8 +178,24 @@ func (d *digest) writeMails(ctx context.Context) (err error) {
 	return d.Records.Write(ctx, d.tenant, append(d.changes, written...))
 }
 
-// addPerson adds the mail to a voter who has not been notified of all questions and may be notified now.
-func (d *digest) addPerson(ctx context.Context, who account.ID) error {
+// listPending returns the latest pending questions, and after them the oldest ones, which are those to be reminded of or that escalate.
+func (d *digest) listPending(ctx context.Context) (approval.Page, error) {
+	page, err := d.Approvals.List(ctx, d.tenant, approval.Filter{Status: approval.Pending}, "", maxLooked)
+	if err != nil || page.Next == "" {
+		return page, err
+	}
+	oldest, err := d.Approvals.List(ctx, d.tenant, approval.Filter{Status: approval.Pending, Oldest: true}, "", maxLooked)
+	for _, a := range oldest.Approvals {
+		if !slices.ContainsFunc(page.Approvals, func(b approval.Approval) bool { return b.ID == a.ID }) {
+			page.Approvals = append(page.Approvals, a)
+		}
+	}
+	return page, err
+}
+
+// addPerson adds the mail to a voter who has not been notified of all questions and may be notified now. A mail that cannot
+// be written counts as a notification, because a repetition would fail too and keep the others from their mails.
+func (d *digest) addPerson(ctx context.Context, who account.ID, role account.Role) error {
 	notified, err := d.notified.Get(ctx, d.tenant, string(who))
 	if err != nil || notified.Value.Asked >= d.asked {
 		return err
@@ -162,15 +207,20 @@ func (d *digest) addPerson(ctx context.Context, who account.ID) error {
 	if err != nil || person.ApprovalMailOff {
 		return err
 	}
-	now := d.currentTime()
-	if next := notified.Value.At + mailPause; notified.Exists() && now < next {
+	if next := notified.Value.At + mailPause; notified.Exists() && d.now < next {
 		if d.later == 0 || next < d.later {
 			d.later = next
 		}
 		return nil
 	}
-	open, err := d.findOpen(ctx, person)
+	open, recent, known, err := d.findOpen(ctx, person, role, notified.Value)
 	if err != nil || len(open) == 0 {
+		return err
+	}
+	if recent == 0 { // what was asked concerns others
+		notified.Value.Asked = d.asked
+		change, err := d.notified.Put(notified)
+		d.changes = append(d.changes, change)
 		return err
 	}
 	if len(d.mails) == maxMails {
@@ -181,27 +231,61 @@ func (d *digest) addPerson(ctx context.Context, who account.ID) error {
 	if err != nil {
 		return err
 	}
-	notified.Value = notifiedRecord{Asked: d.asked, At: now}
+	notified.Value = notifiedRecord{Asked: d.asked, At: d.now, Seen: d.justAsked()}
 	change, err := d.notified.Put(notified)
 	d.changes = append(d.changes, change)
-	if !may {
+	if err != nil || !may {
 		return err
 	}
-	d.mails = append(d.mails, mail.Named{Name: "approvals-" + string(who), Message: d.message(person.Email, open)})
-	return err
+	message, err := d.message(person.Email, open, recent)
+	if err == nil && known {
+		message.Subject = "Reminder: " + message.Subject
+		err = message.Check()
+	}
+	if err != nil {
+		d.logger.Warn("mails to approvers: a mail was not written", "tenant", d.tenant, "account", who, "err", err)
+		return nil
+	}
+	d.mails = append(d.mails, mail.Named{Name: "approvals-" + string(who), Message: message})
+	return nil
 }
 
-// findOpen returns the questions that a voter may vote on, latest first.
-func (d *digest) findOpen(ctx context.Context, person account.Account) ([]approval.Approval, error) {
-	obstacles, err := d.Approvals.Obstacles(ctx, d.tenant, person.ID, d.page.Approvals)
+// findOpen returns the questions that a voter may vote on and is notified of by now. It begins with the recent ones, of which the voter
+// has not been notified since the last mail, latest first. known is whether earlier mails told of all of these.
+func (d *digest) findOpen(ctx context.Context, person account.Account, role account.Role, before notifiedRecord) (open []approval.Approval, recent int, known bool, err error) {
+	obstacles, err := d.voters.Obstacles(ctx, person.ID, d.page.Approvals)
 	if err != nil {
-		return nil, err
+		return nil, 0, false, err
 	}
-	var open []approval.Approval
+	var earlier []approval.Approval
+	known = true
 	for i, o := range obstacles {
-		if o == "" {
-			open = append(open, d.page.Approvals[i])
+		a := &d.page.Approvals[i]
+		first, last := a.Notified(role, d.now)
+		isNew := first > before.At
+		if first == a.CreatedAt {
+			isNew = first+writeTime > before.At && !slices.Contains(before.Seen, a.ID)
+		}
+		switch {
+		case o != "" || first > d.now:
+		case isNew || last > before.At:
+			open, known = append(open, *a), known && !isNew
+		default:
+			earlier = append(earlier, *a)
 		}
 	}
-	return open, nil
+	return append(open, earlier...), len(open), known, nil
+}
+
+// writeTime is the longest time that a question takes until it is in the store, in milliseconds. A mail in the meantime does not have it.
+const writeTime id.Instant = 60_000
+
+// justAsked returns the questions in the store that were asked within the last writeTime.
+func (d *digest) justAsked() (all []approval.ID) {
+	for i := range d.page.Approvals {
+		if a := &d.page.Approvals[i]; a.CreatedAt+writeTime > d.now {
+			all = append(all, a.ID)
+		}
+	}
+	return all
 }

@@ -5,7 +5,9 @@
 //
 //   - A mail is written together with its cause. If the service has no mail server, the methods return no changes.
 //   - A token is in the fragment of a link, so that it is in no server's log.
-//   - Texts of callers are only in bodies, on one line each. Payloads and the URLs of webhooks are in no mail. The name
+//   - Texts of callers are only in bodies, on one line each. The URLs of webhooks are in no mail. Values of payloads are in
+//     mails to approvers if the organization allows it: those of its columns, also in subjects, except texts that could
+//     be taken for a link. The name
 //     of an organization is shown only if it cannot be taken for a link (OrganizationName).
 //   - A mail to an address that does not belong to a member, or that the member has not proved to own, is counted
 //     before it is written (mail.CountStranger).
@@ -13,9 +15,11 @@
 //
 // Voters notifies approvers that approvals wait. A question is counted in the append that asks it, which costs one
 // record. The mails follow later, at least once, even if the process dies in between. A recipient gets at most one mail
-// of an organization in ten minutes. It lists at most ten questions with tool, agent, time and link, and contains the
-// total. It goes to members who may vote on each listed question when it is written, and who have not turned these
+// of an organization in ten minutes. The mail is about the one question that is new to the recipient, or lists at most
+// ten questions, with tool, agent, the rule's reason, time and link. It goes to members who may vote on each listed question when it is written, and who have not turned these
 // mails off. A turn of an organization writes at most 50 mails, so that others do not wait longer.
+//
+// Weekly sums up the week before on Mondays, for the members who asked for it.
 package notify
 
 import (
@@ -93,7 +97,7 @@ func (l AccountMail) ResetMail(ctx context.Context, reset account.Reset) ([]stor
 	}
 	return l.writeOne(ctx, "reset-"+reset.Name, mail.Message{
 		To: reset.Email, Subject: "Set a new password", Until: reset.Until,
-		Text: "A new password was asked for, for this address at " + service + ".\n\n" +
+		Text: "A new password was requested for this address at " + service + ".\n\n" +
 			"Set it within an hour with this link, which works once:\n\n" +
 			service + "/reset-password#token=" + reset.Token + "\n\n" +
 			"If you did not request it, do nothing: your password does not change.\n",
@@ -162,8 +166,8 @@ func (l AccountMail) ConfirmMail(ctx context.Context, c account.EmailChange) ([]
 func (l AccountMail) AddressMail(ctx context.Context, before account.Account) ([]storage.Change, error) {
 	return l.writeOwn(ctx, before, "address", mail.Message{
 		Subject: "The address of your account was changed",
-		Text: "Your account at " + serviceURL(l.PublicURL) + " has another address now: this one is not " +
-			"used any more.\n\n" +
+		Text: "Your account at " + serviceURL(l.PublicURL) + " has another address now: this one is no " +
+			"longer used.\n\n" +
 			"If it was not you, tell the operator of the service at once.\n",
 	})
 }

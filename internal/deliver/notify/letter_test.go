@@ -14,10 +14,12 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/deliver/mail"
 	"github.com/agentledger/agentledger/internal/deliver/notify"
+	"github.com/agentledger/agentledger/internal/deliver/slack"
 	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/http/egress"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/tenant/slacklink"
 	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/storage"
@@ -162,9 +164,9 @@ func TestDisabledEndpointIsTold(t *testing.T) {
 			t.Fatalf("got mails to %v, want %v", to, want)
 		}
 		for _, m := range messages {
-			text := fmt.Sprintf("The webhook endpoint %s at hooks.example was disabled: the receiver answered that it is gone (410).\n\n"+
+			text := fmt.Sprintf("The webhook receiver %s at hooks.example was switched off: the receiver answered that it is gone (410).\n\n"+
 				"Organization: Number %d (slug)\nService: https://log.example\n", name, red)
-			if !strings.HasPrefix(m.Text, text) || strings.Contains(m.Text, "a-secret") || m.Subject != "A webhook endpoint was disabled" {
+			if !strings.HasPrefix(m.Text, text) || strings.Contains(m.Text, "a-secret") || m.Subject != "A webhook receiver was switched off" {
 				t.Errorf("got %+v", m)
 			}
 		}
@@ -211,8 +213,42 @@ func TestUnprovedAddressIsMailedAsAStranger(t *testing.T) {
 			if err != nil || len(got) > 0 != (tc.more > 0) {
 				t.Errorf("%s, voter key: got %d changes, %v", tc.who.Email, len(got), err)
 			}
+			got, err = ofOrganization.SlackLinkMail(t.Context(), red, tc.who, slacklink.Link{LinkID: "slk_1"})
+			if err != nil || len(got) > 0 != (tc.more > 0) {
+				t.Errorf("%s, Slack link: got %d changes, %v", tc.who.Email, len(got), err)
+			}
 		}
 	})
+}
+
+// The mail about a new link names the user of Slack and the organization, and where to end it. A name never becomes a link or a line.
+func TestSlackLinkMail(t *testing.T) {
+	w := newWorld(t, storagetest.NewModel())
+	mails := notify.OrganizationMail{Outbox: w.outbox, Organizations: named{}, Accounts: w.accounts, PublicURL: "https://log.example/"}
+	who := account.Account{ID: "acc_ann", Email: "ann@example.com", Proof: account.ProvedByMail}
+	for i, c := range []struct {
+		of          id.Tenant
+		name, shown string
+	}{{red, "Ann\nEvil: x", "Ann?Evil: x"}, {blue, "verify at evil.example/login", "(on the page)"}} {
+		of := c.of
+		changes, err := mails.SlackLinkMail(t.Context(), of, who, slacklink.Link{User: slack.User{Team: "T1", ID: fmt.Sprint("U", i)}, LinkID: "slk_1", Name: c.name})
+		if err == nil {
+			err = w.Engine.Write(t.Context(), of, changes)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, sent := w.deliver()
+		summary, _ := named{}.Summary(t.Context(), of)
+		if len(sent) != 1 || sent[0].To != who.Email || sent[0].Subject != "A Slack user votes in your name now" {
+			t.Fatalf("got %+v", sent)
+		}
+		for _, want := range []string{fmt.Sprintf("Slack user: U%d, with the name “%s”\nSlack workspace: T1\nOrganization: %s", i, c.shown, summary.Name), "https://log.example/account/slack\n"} {
+			if !strings.Contains(sent[0].Text, want) {
+				t.Errorf("got %q, want %q", sent[0].Text, want)
+			}
+		}
+	}
 }
 
 // The accounts of an organization cause no more mails to new addresses than its invitations.

@@ -40,6 +40,9 @@ type questionsRecord struct {
 type notifiedRecord struct {
 	Asked uint64     `json:"asked"` // number of questions at that time
 	At    id.Instant `json:"at"`
+	// Seen are the questions that were asked within the last minute then, and were in the store. The others of that minute are new to the
+	// recipient.
+	Seen []approval.ID `json:"seen,omitempty"`
 }
 
 const unreadableMessage = "Mails to voters can't be read"
@@ -72,8 +75,9 @@ func (c *Counter) WriteDelivery(
 	return append(changes, counted), err
 }
 
+// isQuestion reports whether a notice is about an approval that waits for votes, for the first time or as a reminder.
 func isQuestion(m webhook.Message) bool {
-	return m.URL == "" && m.Type == "approval."+string(approval.Pending)
+	return m.URL == "" && (m.Type == "approval."+string(approval.Pending) || m.Type == "approval."+approval.Reminder)
 }
 
 // countQuestion returns the change that counts a question. If two appends count at the same time, one of them is
@@ -114,6 +118,7 @@ func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindQuestions: records.Check[questionsRecord],
 		kindNotified:  records.Check[notifiedRecord],
+		kindWeek:      records.Check[weekRecord],
 		kindDue:       records.Check[struct{}],
 	}
 }

@@ -19,8 +19,10 @@ import (
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/member"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
+	"github.com/agentledger/agentledger/internal/tenant/quota"
 	"github.com/agentledger/agentledger/internal/test/enginetest"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
@@ -37,7 +39,15 @@ func (silent) Post(context.Context, string, http.Header, []byte) (egress.Answer,
 }
 
 // settings has the settings of both organizations. The account maker created the key ik_owner.
-type settings struct{ maker *account.ID }
+// Mails of red contain columns if inMail.
+type settings struct {
+	maker  *account.ID
+	inMail *bool
+}
+
+func (s settings) CurrentSettings(_ context.Context, t id.Tenant) (*org.Settings, error) {
+	return &org.Settings{Active: true, ColumnsInMail: *s.inMail && t == red, Columns: []org.Column{{Path: "amount_usd"}, {Path: "order_id"}, {Path: "site"}}}, nil
+}
 
 func (settings) Settings(context.Context, *log.State) (*org.Settings, error) {
 	return &org.Settings{Active: true}, nil
@@ -59,6 +69,8 @@ type voterWorld struct {
 	*ledgertest.Service
 	t         testing.TB
 	accounts  *account.Accounts
+	members   *member.Members
+	readings  int // of deputies
 	agents    *agent.Agents
 	policies  *policystore.Policies
 	approvals *approval.Approvals
@@ -66,6 +78,7 @@ type voterWorld struct {
 	mailer    *notify.Voters
 	sent      *postbox
 	asker     account.ID // the owner of red
+	inMail    bool       // mails of red contain columns
 	bots      map[id.Tenant]id.Agent
 }
 
@@ -74,7 +87,7 @@ func newVoterWorld(t testing.TB, engine storage.Engine) *voterWorld {
 	w := &voterWorld{Service: ledgertest.On(t, engine), t: t, sent: &postbox{}, bots: map[id.Tenant]id.Agent{}}
 	w.open()
 	for _, tenant := range []id.Tenant{red, blue} {
-		made, credentials, err := w.agents.NewAgent(t.Context(), tenant, sysevent.Operator, agent.Wanted{})
+		made, credentials, err := w.agents.NewAgent(t.Context(), tenant, sysevent.Operator, agent.Wanted{DisplayName: "Refund bot"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,6 +121,17 @@ func newVoterWorld(t testing.TB, engine storage.Engine) *voterWorld {
 
 func address(r account.Role, t id.Tenant) string { return fmt.Sprintf("%s-%d@example.com", r, t) }
 
+type countingDeputies struct {
+	*member.Members
+	readings *int
+}
+
+// Represented implements approval.Deputies.
+func (c countingDeputies) Represented(ctx context.Context, t id.Tenant) (map[account.ID]account.ID, error) {
+	*c.readings++
+	return c.Members.Represented(ctx, t)
+}
+
 // open starts a new process on the stored state.
 func (w *voterWorld) open() {
 	engine := w.Engine
@@ -116,9 +140,12 @@ func (w *voterWorld) open() {
 	w.policies = policystore.New(policystore.Options{Records: engine, Events: w.SystemEvents, Clock: w.Clock})
 	hooks := webhook.New(webhook.Options{Records: engine, Keyring: w.Keyring(), Caller: silent{}, Clock: w.Clock})
 	w.outbox = mail.New(mail.Options{Records: engine, Keyring: w.Keyring(), Transport: w.sent, Clock: w.Clock})
-	known := settings{&w.asker}
+	known := settings{&w.asker, &w.inMail}
+	w.members = member.New(member.Options{Records: engine, Events: w.SystemEvents, Accounts: w.accounts, Clock: w.Clock,
+		Quota: &quota.Quota{Records: engine, Clock: w.Clock},
+		Mail:  notify.OrganizationMail{Outbox: w.outbox, Organizations: known, Accounts: w.accounts, PublicURL: "https://log.example/"}})
 	w.approvals = approval.New(approval.Options{Records: engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Policies: w.policies, Agents: w.agents,
-		Organizations: known, Members: w.accounts, Keyring: w.Keyring(), Clock: w.Clock,
+		Organizations: known, Members: w.accounts, Deputies: countingDeputies{w.members, &w.readings}, Keyring: w.Keyring(), Clock: w.Clock,
 		Webhooks: &notify.Counter{Deliveries: hooks, Records: engine, Clock: w.Clock, Enabled: w.outbox.Enabled()}})
 	w.mailer = notify.NewVoters(notify.VotersOptions{Records: engine, Approvals: w.approvals, Accounts: w.accounts, Organizations: known, Outbox: w.outbox,
 		PublicURL: "https://log.example/", Clock: w.Clock})
@@ -207,11 +234,21 @@ func TestVotersAreTold(t *testing.T) {
 		w.Pass(3 * time.Second)
 		got := w.sweep()
 		wantMailed(t, "first", got, address(account.Owner, red), address(account.Admin, red), address(account.Approver, red))
-		want := fmt.Sprintf("Agents of Number (number-%d) wait for your vote:\n\nacme.refund, asked by %s, until %s\nhttps://log.example/console/approvals/%s\n\n"+
-			"You get at most one such mail in ten minutes. To stop these mails, turn off \"approval_mail\" in your account.\n", red, a.Agent, a.ExpiresAt, a.ID)
+		want := fmt.Sprintf("Refund bot asks to run acme.refund\nYou are asked because: money leaves\nWithin 24 hours, until %s UTC\n"+
+			"https://log.example/console/approvals/%s\n\nNumber, by agentledger. A vote needs your sign-in: this mail alone decides nothing.\n"+
+			"Fewer mails: https://log.example/account#mail\n", a.ExpiresAt.Time().UTC().Format("2 Jan 15:04"), a.ID)
 		for address, mails := range got {
-			if mails[0].Text != want || mails[0].Subject != "Approvals wait for your vote" {
-				t.Errorf("%s: got %q, want %q", address, mails[0].Text, want)
+			m := mails[0]
+			if m.Text != want || m.Subject != "Refund bot waits for you: acme.refund" || m.From != "Number approvals" || m.Unsubscribe != "https://log.example/account#mail" {
+				t.Errorf("%s: got %+v, want %q", address, m, want)
+			}
+			for _, part := range []string{"<b>acme.refund</b>", "money leaves", `href="https://log.example/console/approvals/` + string(a.ID) + `"`, `href="https://log.example/account#mail"`} {
+				if !strings.Contains(m.HTML, part) {
+					t.Errorf("%s: %q is not in %s", address, part, m.HTML)
+				}
+			}
+			if strings.Contains(m.HTML+m.Text+m.Subject, "a secret") || strings.Contains(m.HTML, "<form") || strings.Contains(m.HTML, "<script") {
+				t.Errorf("%s: got %s", address, m.HTML)
 			}
 		}
 		w.Pass(time.Hour)
@@ -221,11 +258,8 @@ func TestVotersAreTold(t *testing.T) {
 		w.mustAsk(red, 2, "ik_owner") // which the owner created
 		w.Pass(3 * time.Second)
 		got = w.sweep()
-		wantMailed(t, "asked by the owner's key", got, address(account.Owner, red), address(account.Admin, red))
-		if text := got[address(account.Owner, red)][0].Text; strings.Count(text, "asked by") != 1 || !strings.Contains(text, string(a.ID)) {
-			t.Errorf("the owner's own question is in %q", text)
-		}
-		if text := got[address(account.Admin, red)][0].Text; strings.Count(text, "asked by") != 2 || !strings.Contains(text, "2 are pending in all: https://log.example/console/approvals\n") {
+		wantMailed(t, "asked by the owner's key", got, address(account.Admin, red)) // the owner may not vote on it
+		if text := got[address(account.Admin, red)][0].Text; strings.Contains(text, string(a.ID)) || !strings.Contains(text, "1 more waits: https://log.example/console/approvals\n") {
 			t.Errorf("got %q", text)
 		}
 
@@ -239,6 +273,74 @@ func TestVotersAreTold(t *testing.T) {
 		w.mustAsk(red, 3, "ik_operator")
 		w.Pass(3 * time.Second)
 		wantMailed(t, "turned off, role lost, role got", w.sweep(), address(account.Member, red))
+		w.Pass(time.Hour)
+		wantMailed(t, "later", w.sweep())
+	})
+}
+
+// If the organization allows it, mails have the values of its columns, and an erasure deletes the unsent ones. Texts that
+// could be links are not shown, and another organization's mails have no values.
+func TestColumnsInMail(t *testing.T) {
+	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
+		w := newVoterWorld(t, open(t))
+		w.inMail = true
+		var asked approval.Approval
+		for _, tenant := range []id.Tenant{red, blue} {
+			var err error
+			asked, _, err = w.approvals.Ask(t.Context(), tenant, approval.Question{Agent: w.bots[tenant], Tool: "acme.refund", IngestKeyID: "ik_operator",
+				Payload: []byte(`{"amount_usd":640,"note":"a secret","order_id":"A-1009","site":"evil.example/x"}`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Pass(3 * time.Second)
+		got := w.sweep()
+		m := got[address(account.Admin, red)][0]
+		if m.Subject != "Approve 640.00 USD? Refund bot: acme.refund, order A-1009, site (on the page)" ||
+			!strings.HasPrefix(m.Text, "Refund bot asks to run acme.refund\n640.00 USD, order A-1009, site (on the page)\nYou are asked because: money leaves\n") ||
+			!strings.Contains(m.HTML, ">640.00 USD</h1>") || !strings.Contains(m.HTML, "order A-1009") {
+			t.Errorf("got %q, %q, %s", m.Subject, m.Text, m.HTML)
+		}
+		if all := m.Subject + m.Text + m.HTML; strings.Contains(all, "a secret") || strings.Contains(all, "evil") {
+			t.Errorf("got %s", all)
+		}
+		if m := got[address(account.Admin, blue)][0]; m.Subject != "Refund bot waits for you: acme.refund" || strings.Contains(m.Text+m.HTML, "A-1009") {
+			t.Errorf("blue: got %q, %q", m.Subject, m.Text)
+		}
+		w.Pass(10 * time.Minute)
+		w.mustAsk(red, 2, "ik_operator")
+		w.Pass(3 * time.Second)
+		if err := w.mailer.Sweep(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+			t.Fatal(err)
+		}
+		gone := func(_ context.Context, tenant id.Tenant, name string) (bool, error) {
+			return name != string(asked.ID), nil
+		}
+		for tenant, want := range map[id.Tenant]int{red: 3, blue: 0} {
+			if deleted, err := w.outbox.EraseTexts(t.Context(), tenant, gone); err != nil || deleted != want {
+				t.Errorf("%d: deleted %d, %v, want %d", tenant, deleted, err, want)
+			}
+		}
+		wantMailed(t, "after the erasure", w.sweep())
+	})
+}
+
+// A mail that cannot be written, here because an older program stored a malformed address, stops no other mail.
+func TestOneBadMail(t *testing.T) {
+	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
+		w := newVoterWorld(t, open(t))
+		stored, err := w.Engine.Get(t.Context(), id.Service, "account", string(w.asker))
+		if err != nil {
+			t.Fatal(err)
+		}
+		value := strings.Replace(string(stored.Value), address(account.Owner, red), "no address", 1)
+		change := storage.Change{Kind: "account", Key: stored.Key, Value: []byte(value), If: storage.AnyVersion}
+		if err := w.Engine.Write(t.Context(), id.Service, []storage.Change{change}); err != nil {
+			t.Fatal(err)
+		}
+		w.mustAsk(red, 1, "ik_operator")
+		w.Pass(3 * time.Second)
+		wantMailed(t, "the others", w.sweep(), address(account.Admin, red), address(account.Approver, red))
 		w.Pass(time.Hour)
 		wantMailed(t, "later", w.sweep())
 	})

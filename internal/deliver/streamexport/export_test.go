@@ -343,7 +343,7 @@ func TestRefusals(t *testing.T) {
 		{func(r *streamexport.Request) { r.URL = "" }, "url must be a public https address of at most 2048 bytes"},
 		{func(r *streamexport.Request) { r.URL = "http://10.0.0.1/" }, "url must be a public https address of at most 2048 bytes"},
 		{func(r *streamexport.Request) { r.URL += strings.Repeat("/", 2048) }, "url must be a public https address of at most 2048 bytes"},
-		{func(r *streamexport.Request) { r.Format = "" }, "format must be ocsf or cloudevents"},
+		{func(r *streamexport.Request) { r.Format = "" }, "format must be ocsf, cloudevents or genai-1.41"},
 		{func(r *streamexport.Request) { r.Encoding = "xml" }, "encoding must be protobuf or json"},
 		{func(r *streamexport.Request) { r.Headers = many }, "headers must have at most 16 members"},
 		{func(r *streamexport.Request) { r.Headers = map[string]string{"a b": "v"} }, "headers must have names of HTTP header fields, at most 128 bytes each"},

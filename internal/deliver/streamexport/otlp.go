@@ -1,15 +1,18 @@
 package streamexport
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"time"
 
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 	resource "go.opentelemetry.io/proto/otlp/resource/v1"
+	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/deliver/follow"
 	"github.com/agentledger/agentledger/internal/otlp"
@@ -38,37 +41,62 @@ const (
 	testName  = "agentledger.test"
 )
 
-// encodeEvents returns the compressed body of a request with events.
-func (c *codec) encodeEvents(identity *log.Identity, events []storage.Event) ([]byte, error) {
-	all := make([]*logs.LogRecord, len(events))
+// encodeEvents returns the compressed body of a request with events, and the number of its log records or spans. If it is 0, there is
+// nothing to send.
+func (c *codec) encodeEvents(identity *log.Identity, events []storage.Event) (body []byte, n int, err error) {
+	var records []*logs.LogRecord
+	var spans []*trace.Span
 	for i := range events {
 		read, err := follow.ReadEvent(events[i])
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		all[i] = c.logRecord(&read)
+		if c.format != FormatGenAI {
+			records = append(records, c.logRecord(&read))
+		} else if span := c.callSpan(&read); span != nil {
+			spans = append(spans, span)
+		}
 	}
-	return c.encode(identity, all)
+	if n = len(records) + len(spans); n == 0 {
+		return nil, 0, nil
+	}
+	body, err = c.encode(identity, records, spans)
+	return body, n, err
 }
 
 // encodeTest returns the compressed body of a test delivery.
 func (c *codec) encodeTest(identity *log.Identity) ([]byte, error) {
 	now := uint64(c.now.UnixNano())
+	if c.format == FormatGenAI {
+		sum := sha256.Sum256(fmt.Appendf(nil, "agentledger/test\n%s\n%d", identity.Organization, now))
+		return c.encode(identity, nil, []*trace.Span{{
+			TraceId: c.spanBytes(sum[:16]), SpanId: c.spanBytes(sum[16:24]), Name: testName, Kind: trace.Span_SPAN_KIND_INTERNAL,
+			StartTimeUnixNano: now, EndTimeUnixNano: now,
+		}})
+	}
 	return c.encode(identity, []*logs.LogRecord{{
 		TimeUnixNano: now, ObservedTimeUnixNano: now, EventName: testName,
 		SeverityNumber: logs.SeverityNumber_SEVERITY_NUMBER_INFO, SeverityText: "INFO",
 		Body: &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: "Test delivery of a stream export"}},
-	}})
+	}}, nil)
 }
 
-func (c *codec) encode(identity *log.Identity, all []*logs.LogRecord) ([]byte, error) {
-	request := &logs.LogsData{ResourceLogs: []*logs.ResourceLogs{{
-		Resource: &resource.Resource{Attributes: members{}.
-			text("service.name", "agentledger").
-			text("agentledger.organization_id", identity.Organization.String()).
-			text("agentledger.origin", string(identity.Origin))},
-		ScopeLogs: []*logs.ScopeLogs{{Scope: &common.InstrumentationScope{Name: "agentledger"}, LogRecords: all}},
+// encode returns the compressed body of a request with log records or with spans, which are two kinds of requests.
+func (c *codec) encode(identity *log.Identity, records []*logs.LogRecord, spans []*trace.Span) ([]byte, error) {
+	source := &resource.Resource{Attributes: members{}.
+		text("service.name", "agentledger").
+		text("agentledger.organization_id", identity.Organization.String()).
+		text("agentledger.origin", string(identity.Origin))}
+	scope := &common.InstrumentationScope{Name: "agentledger"}
+	var request proto.Message = &logs.LogsData{ResourceLogs: []*logs.ResourceLogs{{
+		Resource: source, ScopeLogs: []*logs.ScopeLogs{{Scope: scope, LogRecords: records}},
 	}}}
+	if spans != nil {
+		request = &trace.TracesData{ResourceSpans: []*trace.ResourceSpans{{
+			Resource: source, SchemaUrl: genAISchema,
+			ScopeSpans: []*trace.ScopeSpans{{Scope: scope, SchemaUrl: genAISchema, Spans: spans}},
+		}}}
+	}
 	text, err := c.marshal(request)
 	if err != nil {
 		return nil, fmt.Errorf("write request: %w", err)
@@ -83,12 +111,12 @@ func (c *codec) marshal(request proto.Message) ([]byte, error) {
 	return proto.Marshal(request)
 }
 
-// rejectedRecords returns how many log records the receiver rejects in a successful response. A response that is not
+// rejectedRecords returns how many log records or spans the receiver rejects in a successful response. A response that is not
 // OTLP rejects none, because its status means that the request was accepted.
 func (c *codec) rejectedRecords(body []byte) int64 {
 	read := otlp.ReadProtobuf
 	if c.encoding == EncodingJSON {
-		read = otlp.ReadLogsJSON
+		read = otlp.ReadJSON
 	}
 	rejected, _ := read(body)
 	return rejected.Count
@@ -110,6 +138,9 @@ func (c *codec) logRecord(e *follow.Event) *logs.LogRecord {
 		body, r.Attributes = c.cloudEvent(e), cloudAttributes(e)
 	}
 	r.Body = body.value()
+	if caller := callerOf(e); caller != (event.Traceparent{}) {
+		r.TraceId, r.SpanId, r.Flags = c.spanBytes(caller.Trace[:]), c.spanBytes(caller.Span[:]), uint32(caller.Flags)
+	}
 	return r
 }
 

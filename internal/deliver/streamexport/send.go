@@ -125,9 +125,14 @@ func (s *sending) sendEvents(ctx context.Context) (follow.Result, error) {
 		return follow.Result{Next: b.After}, nil
 	}
 	for events := b.Events; ; events = events[:(len(events)+1)/2] {
-		body, err := s.codec.encodeEvents(b.State.Identity(), events)
+		next := b.After
+		next.Next = events[len(events)-1].Index + 1
+		body, n, err := s.codec.encodeEvents(b.State.Identity(), events)
 		if err != nil {
 			return follow.Result{}, err
+		}
+		if n == 0 {
+			return follow.Result{Next: next}, nil
 		}
 		try, requested, err := s.post(ctx, body)
 		if err != nil {
@@ -141,14 +146,12 @@ func (s *sending) sendEvents(ctx context.Context) (follow.Result, error) {
 			s.metrics.requests.WithLabelValues("failed").Inc()
 			return follow.Result{Next: b.Position.Cursor, Failed: true, Pause: requested}, nil
 		}
-		s.noteTaken(len(events), try)
-		next := b.After
-		next.Next = events[len(events)-1].Index + 1
+		s.noteTaken(n, try)
 		return follow.Result{Next: next}, nil
 	}
 }
 
-// noteTaken counts events that the receiver accepted or rejected permanently.
+// noteTaken counts log records or spans that the receiver accepted or rejected permanently.
 func (s *sending) noteTaken(n int, try tried) {
 	rejected := min(max(try.rejected, 0), int64(n))
 	s.status.SuccessAt = try.At
@@ -162,7 +165,7 @@ func (s *sending) noteTaken(n int, try tried) {
 // tried is the result of one request.
 type tried struct {
 	Try
-	rejected int64 // log records of an accepted request
+	rejected int64 // log records or spans of an accepted request
 }
 
 // noAnswer is the message for every receiver that did not respond, for any reason: the author of an address must not

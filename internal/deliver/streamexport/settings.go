@@ -19,6 +19,7 @@ type Format string
 const (
 	FormatOCSF        Format = "ocsf"        // OCSF 1.4.0, API Activity (class 6003)
 	FormatCloudEvents Format = "cloudevents" // CloudEvents 1.0
+	FormatGenAI       Format = "genai-1.41"  // spans by the GenAI conventions of OpenTelemetry 1.41
 )
 
 // Encoding is the encoding of OTLP requests.
@@ -63,8 +64,8 @@ func (x *Exporter) checkRequest(r *Request) error {
 	if err := x.Caller.CheckURL(r.URL); err != nil {
 		return fault.Wrap(fault.Invalid, "url must be a public https address of at most 2048 bytes", err)
 	}
-	if r.Format != FormatOCSF && r.Format != FormatCloudEvents {
-		return fault.New(fault.Invalid, "format must be ocsf or cloudevents")
+	if r.Format != FormatOCSF && r.Format != FormatCloudEvents && r.Format != FormatGenAI {
+		return fault.New(fault.Invalid, "format must be ocsf, cloudevents or genai-1.41")
 	}
 	if r.Encoding == "" {
 		r.Encoding = EncodingProtobuf

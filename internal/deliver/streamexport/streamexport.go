@@ -1,6 +1,6 @@
-// Package streamexport sends the events of an organization to one receiver, as OCSF API Activity or CloudEvents, by
-// OTLP/HTTP logs. It hides the formats, the requests and the retries. Package follow stores the position and gives it
-// the events that come next.
+// Package streamexport sends the events of an organization to one receiver by OTLP/HTTP: as OCSF API Activity or
+// CloudEvents in log records, or the calls among them as spans. It hides the formats, the requests and the retries.
+// Package follow stores the position and gives it the events that come next.
 //
 // Invariants:
 //

@@ -34,7 +34,7 @@ type Format string
 // The formats.
 const (
 	FormatStandard Format = "standard" // Standard Webhooks: type, timestamp, data
-	FormatSlack    Format = "slack"    // one member, text
+	FormatSlack    Format = "slack"    // text and, for questions, blocks
 )
 
 // Reason is why an endpoint is disabled, or "" if it is active.
@@ -49,18 +49,21 @@ const (
 
 // Endpoint is a receiver of an organization's notices.
 type Endpoint struct {
-	ID           EndpointID
-	Name         string
-	URL          string
-	Events       []string   // types, and families such as approval.*
-	Tools        []string   // patterns of tool names; empty: all
-	Agents       []id.Agent // empty: all
-	Format       Format
-	KeyID        string // of the key that signs its deliveries
-	PublicKey    string // whpk_ and base64 of 32 bytes
-	HasSecret    bool
-	Secret       string      // whsec_ and base64 of 32 bytes; set only by the calls that generate it
-	Former       []FormerKey // former keys that still sign, oldest first
+	ID        EndpointID
+	Name      string
+	URL       string
+	Events    []string   // types, and families such as approval.*
+	Tools     []string   // patterns of tool names; empty: all
+	Agents    []id.Agent // empty: all
+	Format    Format
+	KeyID     string // of the key that signs its deliveries
+	PublicKey string // whpk_ and base64 of 32 bytes
+	HasSecret bool
+	Secret    string      // whsec_ and base64 of 32 bytes; set only by the calls that generate it
+	Former    []FormerKey // former keys that still sign, oldest first
+
+	HasSlackSecret bool // linked users of Slack may vote in the receiver's messages
+
 	Disabled     Reason
 	FailingSince id.Instant // the first failure since the last success; 0 if none
 	CreatedAt    id.Instant
@@ -83,12 +86,15 @@ type EndpointPatch struct {
 	Agents *[]id.Agent
 	Format *Format
 	Active *bool
+
+	// SlackSecret is the signing secret of the Slack app that sends votes. "" removes it.
+	SlackSecret *string
 }
 
 // noticeTypes are the types of notices for endpoints, by family.
 func noticeTypes() map[string][]string {
 	return map[string][]string{
-		"approval": {"pending", "approved", "denied", "consumed", "expired", "cancelled", "revoked", "invalidated"},
+		"approval": {"pending", "approved", "denied", "consumed", "expired", "cancelled", "revoked", "invalidated", "reminder"},
 		"run":      {"started", "succeeded", "failed", "aborted", "abandoned"},
 		"event":    {"stored"},
 		"decision": {"denied", "tightened"},
@@ -135,7 +141,16 @@ func (o *Sender) checkPatch(p EndpointPatch) error {
 	if p.Format != nil && *p.Format != FormatStandard && *p.Format != FormatSlack {
 		return fault.New(fault.Invalid, "format must be standard or slack")
 	}
+	if p.SlackSecret != nil && *p.SlackSecret != "" && !validSlackSecret(*p.SlackSecret) {
+		return fault.New(fault.Invalid, "slack_signing_secret must have 16 to 128 letters and digits")
+	}
 	return p.checkFilters()
+}
+
+// validSlackSecret reports whether s can be the signing secret of a Slack app. Slack's have 32 hexadecimal digits.
+func validSlackSecret(s string) bool {
+	other := func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') }
+	return len(s) >= 16 && len(s) <= 128 && !strings.ContainsFunc(s, other)
 }
 
 func (p EndpointPatch) checkFilters() error {

@@ -401,6 +401,164 @@ func TestSlackBodies(t *testing.T) {
 	}
 }
 
+type textObject struct {
+	Text string `json:"text"`
+}
+
+// Only a receiver with a signing secret gets buttons that vote, and only if its card shows the exact action.
+func TestSlackButtons(t *testing.T) {
+	h := newHouse(t, enginetest.Pebble(t))
+	h.create(red, "https://plain.example/", func(p *webhook.EndpointPatch) { p.Format = ptr(webhook.FormatSlack) })
+	h.create(red, "https://slack.example/", func(p *webhook.EndpointPatch) {
+		p.Format, p.SlackSecret = ptr(webhook.FormatSlack), ptr("8f742231b10e8888abcd99e9ee9985a5")
+	})
+	exact := webhook.Card{Approval: "apr_1", Ballot: "apr_1 00", Header: "Approve a.b?", Agent: "Bot", Tool: "a.b", Fields: [][2]string{{"a<b", "1 & 2 محمد 😀"}}}
+	for name, tc := range map[string]struct {
+		change func(*webhook.Card)
+		want   bool
+	}{
+		"exact":             {func(*webhook.Card) {}, true},
+		"ten members":       {func(c *webhook.Card) { c.Fields = slices.Repeat(c.Fields, 10) }, true},
+		"eleven members":    {func(c *webhook.Card) { c.Fields = slices.Repeat(c.Fields, 11) }, false},
+		"a long value":      {func(c *webhook.Card) { c.Fields[0][1] = strings.Repeat("a", 1500) }, true},
+		"a cut value":       {func(c *webhook.Card) { c.Fields[0][1] = strings.Repeat("a", 1501) }, false},
+		"a cut escape":      {func(c *webhook.Card) { c.Fields[0][1] = strings.Repeat("<", 376) }, false},
+		"a cut name":        {func(c *webhook.Card) { c.Fields[0][0] = strings.Repeat("a", 401) }, false},
+		"a line break":      {func(c *webhook.Card) { c.Fields[0][1] = "1\nb\n2" }, false},
+		"reversed":          {func(c *webhook.Card) { c.Fields[0][1] = "\u202e1" }, false},
+		"invisible":         {func(c *webhook.Card) { c.Fields[0][1] = "1\u200b0" }, false},
+		"a backquote":       {func(c *webhook.Card) { c.Fields[0][1] = "`" }, false},
+		"a cut tool":        {func(c *webhook.Card) { c.Tool = strings.Repeat("a", 401) }, false},
+		"an invisible name": {func(c *webhook.Card) { c.Agent = "Bot\u2060" }, false},
+		"only on the page":  {func(c *webhook.Card) { c.Ballot = "" }, false},
+	} {
+		h.calls = nil
+		card := exact
+		card.Fields = slices.Clone(exact.Fields)
+		tc.change(&card)
+		h.tell(red, 1, webhook.Message{Title: "t", Path: "/console/approvals/apr_1", Card: &card})
+		h.deliver()
+		const buttons = `"elements":[{"type":"button","style":"primary","text":{"type":"plain_text","text":"Approve","emoji":false},"action_id":"approve","value":"apr_1 00"},` +
+			`{"type":"button","style":"danger","text":{"type":"plain_text","text":"Deny","emoji":false},"action_id":"deny","value":"apr_1 00"},` +
+			`{"type":"button","text":{"type":"plain_text","text":"Open","emoji":false},"url":"https://ledger.example/console/approvals/apr_1","action_id":"open"}]`
+		for _, call := range h.calls {
+			want := tc.want && call.address == "https://slack.example/"
+			if strings.Contains(call.body, buttons) != want || strings.Contains(call.body, `"Approve"`) != want {
+				t.Errorf("%s to %s: got %s", name, call.address, call.body)
+			}
+		}
+		if len(h.calls) != 2 {
+			t.Errorf("%s: got %d calls", name, len(h.calls))
+		}
+	}
+}
+
+// A signing secret is sealed, is never shown, and counts only for an active receiver of Slack's format.
+func TestSlackSecret(t *testing.T) {
+	eachHouse(t, func(t *testing.T, h *house) {
+		const secret, second = "8f742231b10e8888abcd99e9ee9985a5", "0123456789abcdef0123456789abcdef"
+		set := func(name webhook.EndpointID, p webhook.EndpointPatch) {
+			t.Helper()
+			if _, err := h.sender.ChangeEndpoint(t.Context(), red, "acc_ann", name, p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := func(what string, of id.Tenant, want ...string) {
+			t.Helper()
+			found, err := h.sender.SlackSecrets(t.Context(), of, ledgertest.Organization(of))
+			var got []string
+			for _, s := range found {
+				got = append(got, string(s))
+			}
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s: got %q, %v, want %q", what, got, err, want)
+			}
+		}
+		slack := func(p *webhook.EndpointPatch) { p.Format = ptr(webhook.FormatSlack) }
+		one, two := h.create(red, "https://a.example/", slack), h.create(red, "https://b.example/", slack)
+		h.create(blue, "https://c.example/", slack)
+		want("none", red)
+		set(one, webhook.EndpointPatch{SlackSecret: ptr(secret)})
+		set(two, webhook.EndpointPatch{SlackSecret: ptr(secret)})
+		want("the same app", red, secret)
+		set(two, webhook.EndpointPatch{SlackSecret: ptr(second)})
+		want("two apps", red, secret, second)
+		want("the other organization", blue)
+		if e := h.endpoint(red, one); !e.HasSlackSecret || strings.Contains(fmt.Sprintf("%+v", e), secret) {
+			t.Errorf("got %+v", e)
+		}
+		stored, err := h.Engine.Get(t.Context(), red, "webhook_endpoints", "")
+		if err != nil || strings.Contains(string(stored.Value), secret) || !strings.Contains(string(stored.Value), "slack_signing_secret") {
+			t.Errorf("stored: got %s, %v", stored.Value, err)
+		}
+		set(one, webhook.EndpointPatch{Active: ptr(false)})
+		want("switched off", red, second)
+		set(one, webhook.EndpointPatch{Active: ptr(true), Format: ptr(webhook.FormatStandard)})
+		want("not Slack", red, second)
+		set(two, webhook.EndpointPatch{SlackSecret: ptr("")})
+		want("removed", red)
+		if h.endpoint(red, two).HasSlackSecret {
+			t.Error("the removed secret is shown")
+		}
+		for _, wrong := range []string{"short", strings.Repeat("a", 129), secret + "\n", "8f742231 b10e8888abcd99"} {
+			if _, err := h.sender.ChangeEndpoint(t.Context(), red, "acc_ann", one, webhook.EndpointPatch{SlackSecret: &wrong}); !fault.Is(err, fault.Invalid) {
+				t.Errorf("%q: got %v", wrong, err)
+			}
+		}
+		for _, e := range h.Audit(t, red) {
+			if text := fmt.Sprint(e); strings.Contains(text, secret) || strings.Contains(text, second) {
+				t.Errorf("got %s", text)
+			}
+		}
+	})
+}
+
+// A question is shown as blocks with the values as they were sent, within Slack's bounds.
+func TestSlackCard(t *testing.T) {
+	h := newHouse(t, enginetest.Pebble(t))
+	h.create(red, "https://slack.example/", func(p *webhook.EndpointPatch) { p.Format = ptr(webhook.FormatSlack) })
+	card := webhook.Card{Approval: "apr_1", Header: "Approve payments.refund?", Agent: "Refund *bot*", Tool: "payments.refund", Why: "A person <looks> · 1 approval needed",
+		Until: 1_795_861_111_000, Fields: [][2]string{{"amount", "640.00"}, {"customer", "محمد"}, {"note", "*a_b* <!channel> \u202ex"}}}
+	const want = `{"text":"Approve payments.refund? Asked by Refund ∗bot∗\n<https://ledger.example/console/approvals/apr_1|Open>","blocks":[` +
+		`{"type":"header","text":{"type":"plain_text","text":"Approve payments.refund?","emoji":false}},` +
+		`{"type":"section","text":{"type":"mrkdwn","text":"*Refund ∗bot∗* asks to run ` + "`payments.refund`" + `"}},` +
+		`{"type":"section","fields":[{"type":"plain_text","text":"amount\n640.00","emoji":false},{"type":"plain_text","text":"customer\n` + "\u2068محمد\u2069" + `","emoji":false},` +
+		`{"type":"plain_text","text":"note\n*a_b* &lt;!channel&gt; �x","emoji":false}]},` +
+		`{"type":"context","elements":[{"type":"mrkdwn","text":"A person &lt;looks&gt; · 1 approval needed · <!date^1795861111^until {date_short_pretty}, {time}|until 28 Nov 10:18 UTC>"}]},` +
+		`{"type":"actions","elements":[{"type":"button","style":"primary","text":{"type":"plain_text","text":"Open and decide","emoji":false},` +
+		`"url":"https://ledger.example/console/approvals/apr_1","action_id":"open"}]}]}`
+	h.tell(red, 1, webhook.Message{Title: "t", Path: "/console/approvals/apr_1", Card: &card})
+	h.deliver()
+	if got := h.calls[0].body; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	h.calls = nil
+	card.Header, card.Agent, card.Fields = strings.Repeat("<", 200), strings.Repeat("&", 500), nil
+	for i := range 14 {
+		card.Fields = append(card.Fields, [2]string{strings.Repeat("<", 300), fmt.Sprint(i, strings.Repeat("&", 5000))})
+	}
+	h.tell(red, 1, webhook.Message{Card: &card})
+	h.deliver()
+	var body struct {
+		Blocks []struct {
+			Text   textObject   `json:"text"`
+			Fields []textObject `json:"fields"`
+		} `json:"blocks"`
+	}
+	if err := json.Unmarshal([]byte(h.calls[0].body), &body); err != nil {
+		t.Fatal(err)
+	}
+	fields := body.Blocks[2].Fields
+	if len(fields) != 10 || fields[9].Text != "More\n5 more: open to see them" || len([]rune(body.Blocks[0].Text.Text)) > 150 {
+		t.Errorf("got %+v", body.Blocks)
+	}
+	for _, f := range fields {
+		if n := len([]rune(f.Text)); n > 2000 {
+			t.Errorf("a field of %d characters", n)
+		}
+	}
+}
+
 var manyWaiting = flag.Int("many-waiting", 4_000, "how many deliveries wait in TestManyWaiting")
 
 // Of many waiting deliveries, few are in flight at a time, and another organization's delivery starts before most of

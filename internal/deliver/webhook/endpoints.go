@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/url"
@@ -32,10 +33,12 @@ type endpointRecord struct {
 	Agents []id.Agent `json:"agents,omitempty"`
 	Format Format     `json:"format"`
 	signingKeys
-	Former    []formerKeys `json:"former,omitempty"` // oldest first
-	Disabled  Reason       `json:"disabled,omitzero"`
-	CreatedAt id.Instant   `json:"created_at"`
-	CreatedBy string       `json:"created_by"`
+	Former []formerKeys `json:"former,omitempty"` // oldest first
+	// SlackSecret is the signing secret of the Slack app whose requests vote, sealed; empty if there is none.
+	SlackSecret []byte     `json:"slack_signing_secret,omitempty"`
+	Disabled    Reason     `json:"disabled,omitzero"`
+	CreatedAt   id.Instant `json:"created_at"`
+	CreatedBy   string     `json:"created_by"`
 }
 
 func endpointContext(o id.Organization) string { return "webhook-endpoint\n" + o.String() }
@@ -49,6 +52,9 @@ func SealedEndpoints() seal.Record {
 				sealed = append(sealed, &e.URL)
 				sealed = append(sealed, e.sealed()...)
 				sealed = append(sealed, sealedFormer(e.Former)...)
+				if len(e.SlackSecret) > 0 {
+					sealed = append(sealed, &e.SlackSecret)
+				}
 			}
 			return sealed
 		})
@@ -81,7 +87,8 @@ func (o *Sender) toEndpoint(organization id.Organization, r *endpointRecord) (En
 	return Endpoint{
 		ID: r.ID, Name: r.Name, URL: string(address), Events: r.Events, Tools: r.Tools, Agents: r.Agents,
 		Format: r.Format, KeyID: keyIDFor(r.Public), PublicKey: publicPrefix + r.Public, HasSecret: len(r.Secret) > 0,
-		Former: describeFormer(stillSigning(r.Former, o.currentTime())), Disabled: r.Disabled,
+		HasSlackSecret: len(r.SlackSecret) > 0,
+		Former:         describeFormer(stillSigning(r.Former, o.currentTime())), Disabled: r.Disabled,
 		CreatedAt: r.CreatedAt, CreatedBy: r.CreatedBy,
 	}, nil
 }
@@ -133,6 +140,28 @@ func (o *Sender) Endpoint(
 	return Endpoint{}, errNoEndpoint()
 }
 
+// SlackSecrets returns the signing secrets of the Slack apps of an organization's active endpoints, each once.
+func (o *Sender) SlackSecrets(ctx context.Context, t id.Tenant, organization id.Organization) (secrets [][]byte, err error) {
+	stored, err := o.endpoints.Get(ctx, t, "")
+	if err != nil {
+		return nil, err
+	}
+	for i := range stored.Value.Endpoints {
+		e := &stored.Value.Endpoints[i]
+		if len(e.SlackSecret) == 0 || e.Format != FormatSlack || e.Disabled != "" {
+			continue
+		}
+		secret, err := o.keyring.Open(endpointContext(organization), e.SlackSecret)
+		if err != nil {
+			return nil, errUnreadable("open signing secret", err)
+		}
+		if !slices.ContainsFunc(secrets, func(s []byte) bool { return bytes.Equal(s, secret) }) {
+			secrets = append(secrets, secret)
+		}
+	}
+	return secrets, nil
+}
+
 func errNoEndpoint() error { return fault.New(fault.NotFound, "Not found") }
 
 // CreateEndpoint creates an endpoint with its own key and secret and records it (ledger_webhook_created). The result
@@ -168,9 +197,12 @@ func (o *Sender) CreateEndpoint(
 			return nil, err
 		}
 		made.Secret = secret
-		return &statement{kind: sysevent.WebhookCreated, paced: true, changes: followed, payload: map[string]any{
-			"endpoint_id": e.ID, "name": e.Name, "events": e.Events, "format": e.Format, "signing_key_id": made.KeyID,
-		}}, nil
+		payload := map[string]any{
+			"endpoint_id": e.ID, "name": e.Name, "events": e.Events, "format": e.Format, "signing_key_id": made.KeyID}
+		if made.HasSlackSecret {
+			payload["slack_signing_secret"] = "set"
+		}
+		return &statement{kind: sysevent.WebhookCreated, paced: true, changes: followed, payload: payload}, nil
 	})
 	return made, err
 }
@@ -217,6 +249,21 @@ func (o *Sender) applyPatch(
 	if p.Format != nil && *p.Format != e.Format {
 		e.Format, names = *p.Format, append(names, "format")
 	}
+	// Who may change endpoints does not decide whether users of Slack vote, or where. So a change of the receiver and
+	// switching on remove the signing secret, unless an owner sets it with the change.
+	moved := slices.Contains(names, "url") || slices.Contains(names, "format") || p.Active != nil && *p.Active && e.Disabled != ""
+	if moved && p.SlackSecret == nil {
+		p.SlackSecret = new("")
+	}
+	if p.SlackSecret != nil && (*p.SlackSecret != "" || len(e.SlackSecret) > 0) {
+		e.SlackSecret = nil
+		if *p.SlackSecret != "" {
+			if e.SlackSecret, err = o.keyring.Seal(endpointContext(organization), []byte(*p.SlackSecret)); err != nil {
+				return nil, fmt.Errorf("seal signing secret: %w", err)
+			}
+		}
+		names = append(names, "slack_signing_secret")
+	}
 	if p.Active != nil && *p.Active != (e.Disabled == "") {
 		e.Disabled, names = reasonFor(*p.Active), append(names, "active")
 	}
@@ -259,8 +306,14 @@ func (o *Sender) ChangeEndpoint(
 			changes = append(changes, storage.Change{Kind: kindHealth, Key: string(name), If: storage.AnyVersion})
 		}
 		ended := len(names) == 1 && p.Active != nil && !*p.Active
-		return &statement{kind: sysevent.WebhookChanged, paced: !ended, changes: changes,
-			payload: map[string]any{"endpoint_id": name, "names": names}}, nil
+		payload := map[string]any{"endpoint_id": name, "name": r.Endpoints[at].Name, "names": names}
+		if slices.Contains(names, "slack_signing_secret") {
+			payload["slack_signing_secret"] = "removed"
+			if len(r.Endpoints[at].SlackSecret) > 0 {
+				payload["slack_signing_secret"] = "set"
+			}
+		}
+		return &statement{kind: sysevent.WebhookChanged, paced: !ended, changes: changes, payload: payload}, nil
 	})
 	if err != nil {
 		return Endpoint{}, err
@@ -285,9 +338,9 @@ func (o *Sender) DeleteEndpoint(ctx context.Context, t id.Tenant, principal stri
 		if at < 0 {
 			return nil, errNoEndpoint()
 		}
+		payload := map[string]any{"endpoint_id": name, "name": r.Endpoints[at].Name}
 		r.Endpoints = slices.Delete(r.Endpoints, at, at+1)
-		return &statement{kind: sysevent.WebhookDeleted, changes: changes,
-			payload: map[string]any{"endpoint_id": name}}, nil
+		return &statement{kind: sysevent.WebhookDeleted, changes: changes, payload: payload}, nil
 	})
 }
 
@@ -305,7 +358,7 @@ func (o *Sender) disableEndpoint(ctx context.Context, t id.Tenant, name Endpoint
 		mailed, err := o.mailDisabled(ctx, t, &e, why)
 		r.Endpoints[at].Disabled = why
 		return &statement{kind: sysevent.WebhookDisabled, changes: mailed,
-			payload: map[string]any{"endpoint_id": name, "reason": why}}, err
+			payload: map[string]any{"endpoint_id": name, "name": e.Name, "reason": why}}, err
 	})
 }
 

@@ -76,11 +76,11 @@ func (o *Sender) eraseFrom(
 		if !d.Exists() {
 			return false, nil
 		}
-		body, err := bodyWithout(ctx, t, ID(d.Key), &d.Value, gone)
+		body, err := o.bodyWithout(ctx, t, ID(d.Key), &d.Value, gone)
 		if err != nil || body == nil {
 			return false, err
 		}
-		d.Value.Body = body
+		d.Value.Body, d.Value.Approval = body, ""
 		change, err := store.Put(d)
 		if err != nil {
 			return false, err
@@ -98,9 +98,15 @@ func (o *Sender) eraseFrom(
 }
 
 // bodyWithout returns the body of a delivery without the erased texts, or nil if the body does not change.
-func bodyWithout(ctx context.Context, t id.Tenant, name ID, d *delivery, gone Gone) (jsontext.Value, error) {
+func (o *Sender) bodyWithout(ctx context.Context, t id.Tenant, name ID, d *delivery, gone Gone) (jsontext.Value, error) {
 	if at, of := indexOfNotice(name, d); of {
 		return bodyOfEvent(ctx, t, at, d, gone)
+	}
+	if d.Approval != "" {
+		if erased, err := gone.ApprovalErased(ctx, t, d.Approval); err != nil || !erased {
+			return nil, err
+		}
+		return o.erasedCard(d.Approval)
 	}
 	before, approval, after, shows := cutDetail(d.Body)
 	if !shows {
@@ -149,7 +155,8 @@ func bodyOfEvent(ctx context.Context, t id.Tenant, at id.Index, d *delivery, gon
 	return json.Marshal(body)
 }
 
-// cutDetail removes the detail from a Slack message (slackBody) about an approval. shows is false for other bodies.
+// cutDetail removes the detail from a Slack message of an older program about an approval. shows is false for other
+// bodies.
 // Backquotes in the detail are escaped, so it ends at the first mark after its start.
 func cutDetail(body []byte) (before, approval, after string, shows bool) {
 	var message struct {

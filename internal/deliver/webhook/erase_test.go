@@ -24,14 +24,22 @@ func (g someGone) ApprovalErased(_ context.Context, t id.Tenant, name string) (b
 	return t == g.of && name == "apr_gone", nil
 }
 
-func slackText(t testing.TB, detail, approval string) []byte {
+func oldSlackText(t testing.TB, detail, approval string) []byte {
 	t.Helper()
 	o := &Sender{publicURL: "https://ledger.example/"}
-	body, err := o.slackBody(&Message{Title: "agt asks for approval of acme.pay.", Detail: detail, Path: "/console/approvals/" + approval})
+	body, err := o.slackBody(&Message{Title: "agt asks for approval of acme.pay.", Detail: detail, Path: "/console/approvals/" + approval}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return body
+}
+
+// approvalOf returns the approval of a card, which the tests name in place of the type.
+func approvalOf(kind string) string {
+	if strings.HasPrefix(kind, "apr_") {
+		return kind
+	}
+	return ""
 }
 
 // Texts are removed only from deliveries and dead letters about erased events and payloads. Everything else in them
@@ -42,22 +50,24 @@ func TestEraseTexts(t *testing.T) {
 		key, kind, body string
 		changes         bool
 	}{
-		"payload":                {"msg_1", "approval.pending", string(slackText(t, "```{\"card\":\"canary\"}", "apr_gone")), true},
-		"payload that is there":  {"msg_1", "approval.pending", string(slackText(t, `{"card":"canary"}`, "apr_there")), false},
-		"no detail":              {"msg_1", "approval.approved", string(slackText(t, "", "apr_gone")), false},
+		"payload":                {"msg_1", "approval.pending", string(oldSlackText(t, "```{\"card\":\"canary\"}", "apr_gone")), true},
+		"payload that is there":  {"msg_1", "approval.pending", string(oldSlackText(t, `{"card":"canary"}`, "apr_there")), false},
+		"no detail":              {"msg_1", "approval.approved", string(oldSlackText(t, "", "apr_gone")), false},
 		"principal":              {"whk_1_0a0b0c0d_0000000000000007_event_stored", "event.stored", strings.Replace(notice, "mia", "canary", 1), true},
 		"denial":                 {"whk_1_0a0b0c0d_0000000000000007_decision_denied", "decision.denied", strings.Replace(notice, "mia", "canary", 1), true},
 		"another event":          {"whk_1_0a0b0c0d_0000000000000008_event_stored", "event.stored", strings.Replace(notice, "mia", "canary", 1), false},
 		"no principal":           {"whk_1_0a0b0c0d_0000000000000007_event_stored", "event.stored", `{"type":"event.stored","data":{"actor_principal":null}}`, false},
 		"a notice of the ledger": {"whk_1_0a0b0c0d_ledger_fault", "ledger.fault", `{"type":"ledger.fault","data":{"level":"canary"}}`, false},
 		"a test":                 {"msg_2", "endpoint.test", `{"type":"endpoint.test","data":{}}`, false},
+		"card":                   {"msg_3", "apr_gone", `{"text":"Approve canary?","blocks":[]}`, true},
+		"card that is there":     {"msg_3", "apr_there", `{"text":"Approve canary?","blocks":[]}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := storagetest.NewModel()
 			o := New(Options{Records: store})
 			for _, tenant := range []id.Tenant{11, 12} {
 				for _, kept := range []records.Store[delivery]{o.deliveries, o.dead} {
-					change, err := kept.Put(records.Versioned[delivery]{Key: tt.key, Value: delivery{Type: tt.kind, Body: []byte(tt.body), Endpoint: "whk_1", Tries: 3}})
+					change, err := kept.Put(records.Versioned[delivery]{Key: tt.key, Value: delivery{Type: tt.kind, Body: []byte(tt.body), Endpoint: "whk_1", Tries: 3, Approval: approvalOf(tt.kind)}})
 					if err == nil {
 						err = store.Write(t.Context(), tenant, []storage.Change{change})
 					}
@@ -107,7 +117,7 @@ func TestEraseTextsOfMovingDeliveries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := &moving{RecordStore: storagetest.NewModel()}
 			o := New(Options{Records: store})
-			value, err := json.Marshal(delivery{Type: "approval.pending", Body: slackText(t, "canary", "apr_gone"), Endpoint: "whk_1"})
+			value, err := json.Marshal(delivery{Type: "approval.pending", Body: oldSlackText(t, "canary", "apr_gone"), Endpoint: "whk_1"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +150,7 @@ func FuzzCutDetail(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, detail string) {
 		detail = strings.ToValidUTF8(detail, "?")
-		before, approval, after, shows := cutDetail(slackText(t, detail, "apr_gone"))
+		before, approval, after, shows := cutDetail(oldSlackText(t, detail, "apr_gone"))
 		if shows != (detail != "") || shows && approval != "apr_gone" {
 			t.Fatalf("got %v, %q", shows, approval)
 		}

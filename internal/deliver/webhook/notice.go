@@ -3,10 +3,6 @@ package webhook
 import (
 	"context"
 	"fmt"
-	"strings"
-	"unicode/utf8"
-
-	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/id"
 )
@@ -37,50 +33,12 @@ func (o *Sender) newNotice(organization id.Organization, m *Message, to *endpoin
 	}
 	d.Endpoint, d.Lane = to.ID, to.Lane
 	if to.Format == FormatSlack {
-		d.Body, err = o.slackBody(m)
+		d.Body, err = o.slackBody(m, len(to.SlackSecret) > 0)
+		if m.Card != nil {
+			d.Approval = m.Card.Approval
+		}
 	}
 	return name, d, err
-}
-
-// maxDetail bounds the detail in a Slack message, in code points.
-const maxDetail = 1500
-
-// slackBody returns a message for Slack and for programs that accept its incoming webhooks. Texts are escaped, so that
-// they mention nobody and contain no link. The detail is shown as it was sent: its numbers are not interpreted.
-func (o *Sender) slackBody(m *Message) ([]byte, error) {
-	var text strings.Builder
-	text.WriteString(escapeSlack(m.Title))
-	if m.Detail != "" {
-		fmt.Fprintf(&text, "\n```%s```", escapeSlack(cutText(m.Detail, maxDetail)))
-	}
-	if m.Path != "" {
-		fmt.Fprintf(&text, "\n<%s%s|%s>", strings.TrimSuffix(o.publicURL, "/"), m.Path, "Open")
-	}
-	body, err := json.Marshal(map[string]string{"text": text.String()})
-	if err != nil {
-		return nil, fmt.Errorf("write Slack message: %w", err)
-	}
-	return body, nil
-}
-
-// escapeSlack replaces the characters that mark mentions, links and code in Slack, and the characters that reverse the
-// direction of text.
-func escapeSlack(s string) string {
-	escaped := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "`", "ˋ").Replace(s)
-	return strings.Map(func(r rune) rune {
-		if '\u202a' <= r && r <= '\u202e' || '\u2066' <= r && r <= '\u2069' {
-			return utf8.RuneError
-		}
-		return r
-	}, escaped)
-}
-
-// cutText shortens a text to a number of code points and marks the cut.
-func cutText(s string, most int) string {
-	if utf8.RuneCountInString(s) <= most {
-		return s
-	}
-	return string([]rune(s)[:most]) + " …"
 }
 
 // target is where an attempt is sent and which keys sign it.

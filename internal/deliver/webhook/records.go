@@ -34,6 +34,7 @@ type delivery struct {
 
 	Endpoint EndpointID `json:"endpoint_id,omitzero"` // "" for a callback
 	Lane     string     `json:"lane,omitzero"`        // only if Endpoint is set; otherwise it follows from URL
+	Approval string     `json:"approval_id,omitzero"` // whose payload the body shows; "" if none
 }
 
 // laneName returns the lane of the delivery's receiver.

@@ -159,6 +159,7 @@ type Message struct {
 	Tool   id.Tool
 	Title  string // a sentence
 	Detail string // shown unchanged; "" if none
+	Card   *Card  // shown in place of Title and Detail where blocks are possible; nil if none
 	Path   string // of the subject under the service's URL; "" if none
 }
 

@@ -22,6 +22,10 @@
 //   - An event that needs approval asks once: every later question of the same event finds that approval, in any state.
 //   - A vote counts while its voter may vote. A user votes once, and not on an own request unless the organization
 //     allows self-review.
+//   - A deputy is a member whose own role does not vote. A member and the deputy have one vote together on each approval,
+//     and the deputy votes on what neither of them requested. A deputy's vote names the member (deputy_for). It counts
+//     while the deputy is a member and one of the two may vote, also after the period. A deputy represents one member, and
+//     nobody else through that member.
 //   - The log contains how a voter signs in at the time of the vote: a change that the voter did not prove is recorded
 //     before the vote, and an organization may reject the votes of such a member for some time.
 //   - If signed votes are required, an approving vote needs a signature by the voter's passkey over its own action.
@@ -73,8 +77,13 @@ const (
 	MaxOpen = 1000 // pending or approved
 
 	// MaxOpenByKey is the number of open approvals that one ingest key may have requested: half of MaxOpen, so that no
-	// agent uses up the capacity of the organization.
+	// key uses up the capacity of the organization.
 	MaxOpenByKey = MaxOpen / 2
+
+	// MaxOpenByAgent is the number of open approvals of one agent: a quarter of MaxOpen, so that agents that share a key
+	// leave each other capacity too. Approvals whose agent is proved, by a signed event or by a key that is restricted to
+	// agents, count by all ingest keys together, and the others for each key alone.
+	MaxOpenByAgent = MaxOpen / 4
 
 	// MaxAsked is the number of approvals that may be requested at once. As many more may be requested in each hour,
 	// because the events of approvals do not count toward a plan.
@@ -120,7 +129,10 @@ type Vote struct {
 	Vote    string     `json:"vote"` // approve or deny
 	Comment string     `json:"comment"`
 	Code    string     `json:"reason_code,omitzero"`
+	Via     string     `json:"via,omitzero"` // ViaSlack; "" for a vote on the service's own pages and interface
 	At      id.Instant `json:"at"`
+	// DeputyFor is the member in whose place the voter voted, or "".
+	DeputyFor account.ID `json:"deputy_for,omitzero"`
 	// Signature is by the voter's passkey, or nil if the vote is an unverified operator claim.
 	Signature *VoteSignature `json:"signature,omitempty"`
 }
@@ -143,12 +155,14 @@ type Approval struct {
 	ID            ID
 	Status        Status // when it was read
 	Agent         id.Agent
+	AgentName     string // for people: the display name when it asked, or its ID
 	Tool          id.Tool
 	Payload       jsontext.Value // canonical; nil if it is erased
 	ActionDigest  id.Hash
 	Trace         id.Trace // "" if none
 	Principal     string   // on whose behalf the agent claims to act; "" if absent or erased
 	IngestKeyID   string   // the key that asked
+	Intent        id.Event // the stored event that asked; "" if none
 	CallbackURL   string   // "" if none
 	PolicyID      string
 	PolicyVersion uint64
@@ -164,8 +178,11 @@ type Approval struct {
 	EndedAt       id.Instant // 0 if it is open
 	ErasedAt      id.Instant // when the payload was erased; 0 if it was not
 
-	keyMaker, agentMaker string // principals that created the ingest key and the agent
-	principal            string // as sent, "" if erased
+	remindAt             id.Instant   // 0 for never
+	escalateAt           id.Instant   // 0 if it never escalates
+	escalateTo           account.Role // not notified before escalateAt
+	keyMaker, agentMaker string       // principals that created the ingest key and the agent
+	principal            string       // as sent, "" if erased
 	hidden               Hidden
 }
 
@@ -187,6 +204,12 @@ type Members interface {
 	ByID(ctx context.Context, who account.ID) (account.Account, error)
 }
 
+// Deputies provides who votes in place of whom. member.Members implements it.
+type Deputies interface {
+	// Represented returns the members in whose place others vote now, by the accounts of those deputies.
+	Represented(ctx context.Context, t id.Tenant) (map[account.ID]account.ID, error)
+}
+
 // Deliveries writes the deliveries of webhooks. webhook.Sender implements it.
 type Deliveries interface {
 	// CheckAddress returns fault.Invalid if an address cannot be a receiver.
@@ -197,7 +220,7 @@ type Deliveries interface {
 	) ([]storage.Change, error)
 }
 
-// Options configure New. All but SignIns, VoterKeys, Clock and Held are required.
+// Options configure New. All but Deputies, SignIns, VoterKeys, Clock and Held are required.
 type Options struct {
 	Records       storage.RecordStore
 	Events        *sysevent.Appender
@@ -206,6 +229,7 @@ type Options struct {
 	Agents        *agent.Agents
 	Organizations Organizations
 	Members       Members
+	Deputies      Deputies        // default: nobody has a deputy
 	SignIns       *member.Members // default: changes of sign-ins are not recorded
 	VoterKeys     *voterkey.Keys  // default: votes cannot be signed
 	Webhooks      Deliveries
@@ -223,6 +247,7 @@ type Approvals struct {
 	agents   *agent.Agents
 	orgs     Organizations
 	members  Members
+	deputies Deputies
 	signIns  *member.Members
 	voters   *voterkey.Keys
 	webhooks Deliveries
@@ -244,7 +269,7 @@ func New(o Options) *Approvals {
 	}
 	return &Approvals{
 		stores: storesOf(o.Records), events: o.Events, ledgers: o.Ledgers, policies: o.Policies, agents: o.Agents,
-		orgs: o.Organizations, members: o.Members, signIns: o.SignIns, voters: o.VoterKeys, webhooks: o.Webhooks, clock: o.Clock,
+		orgs: o.Organizations, members: o.Members, deputies: o.Deputies, signIns: o.SignIns, voters: o.VoterKeys, webhooks: o.Webhooks, clock: o.Clock,
 		held:     o.Held,
 		due:      schedule.Index{Records: o.Records, Kind: kindDue},
 		doubts:   newDoubts(),

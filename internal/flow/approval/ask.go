@@ -11,7 +11,6 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/deliver/schedule"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
@@ -39,7 +38,7 @@ type Question struct {
 //
 // It returns fault.Conflict if another ingest key asked for the intent; fault.Invalid if the active policy does not
 // return allow_with_obligation, if the organization does not have the agent, or if the callback is not possible; and
-// fault.RateLimited if MaxOpen, MaxOpenByKey or MaxAsked is exceeded.
+// fault.RateLimited if MaxOpen, MaxOpenByKey, MaxOpenByAgent or MaxAsked is exceeded.
 func (a *Approvals) Ask(ctx context.Context, t id.Tenant, q Question) (asked Approval, made bool, err error) {
 	if q.Payload == nil {
 		q.Payload = []byte("{}")
@@ -113,16 +112,19 @@ func (a *Approvals) buildQuestion(ctx context.Context, s *log.State, q Question)
 		return nil, err
 	}
 	action := grant.Action{Organization: identity.Organization, Agent: q.Agent, Tool: q.Tool, Payload: q.Payload}
-	return &record{
-		Status: Pending, Agent: q.Agent, AgentMaker: made.CreatedBy, Tool: q.Tool, Payload: jsontext.Value(q.Payload),
+	r := &record{
+		Status: Pending, Agent: q.Agent, AgentName: made.DisplayName, AgentMaker: made.CreatedBy, Tool: q.Tool, Payload: jsontext.Value(q.Payload),
 		ActorType: q.ActorType, ActionKind: q.ActionKind, Intent: q.Intent.Event,
 		ActionDigest: action.Digest(), Trace: q.Trace, Principal: q.Principal,
 		IngestKeyID: q.IngestKeyID, KeyMaker: key.CreatedBy,
+		Unproved:    q.Intent.Event == "" && len(key.Agents) == 0,
 		CallbackURL: q.CallbackURL,
 		PolicyID:    out.PolicyID, PolicyVersion: out.PolicyVersion,
 		PolicyDigest: out.PolicyDigest, RuleID: out.RuleID, Reason: out.Reason,
 		Signed: settings.SignedVotes || demandsSignature(out.Obligations), Quorum: quorum, CreatedAt: now, ExpiresAt: now + id.Instant(life/time.Millisecond),
-	}, nil
+	}
+	r.addReminders(out.Obligations)
+	return r, nil
 }
 
 // demandsSignature reports whether approving votes must be signed.
@@ -172,17 +174,21 @@ func (a *Approvals) supersedeQuestion(
 	return Approval{}, false, c.endApproval(ctx, name, &before, status, transition{own: true})
 }
 
-// beginApproval adds a new approval to a change. Its due entry is written first, because an entry without its approval
+// beginApproval adds a new approval to a change. Its due entries are written first, because an entry without its approval
 // does no harm.
 func (a *Approvals) beginApproval(
 	ctx context.Context, s *log.State, c *transaction, name ID, r *record,
 ) (sysevent.Change, error) {
-	if err := c.open.Open(ctx, r.IngestKeyID, r.CreatedAt); err != nil {
+	if err := c.open.Open(ctx, r.CreatedAt, r.shares()...); err != nil {
 		return sysevent.Change{}, err
 	}
-	r.Shared = true
-	expiry := schedule.Entry{At: r.ExpiresAt, Tenant: c.tenant, Name: string(name)}
-	if err := a.due.NoteEntries(ctx, expiry); err != nil {
+	r.Shared, r.SharedByAgent = true, true
+	settings, err := a.orgs.Settings(ctx, s)
+	if err != nil {
+		return sysevent.Change{}, err
+	}
+	c.columns = settings.Columns
+	if err := a.due.NoteEntries(ctx, r.dueEntries(c.tenant, string(name))...); err != nil {
 		return sysevent.Change{}, errUnreadable("note when the approval is due", err)
 	}
 	c.appendStatement(name, r, transition{name: "requested"})

@@ -1,6 +1,7 @@
 package approval_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -8,28 +9,41 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/storage"
 )
 
 func TestTooManyOpen(t *testing.T) {
 	w := newWorld(t)
 	q := w.question(red)
-	for i := range approval.MaxOpenByKey {
-		q.Trace = id.Trace("trc_" + strings.Repeat("x", 1+i%100) + string(rune('a'+i/100)))
-		w.ask(red, q)
+	agents := []id.Agent{q.Agent}
+	for range 4 {
+		agents = append(agents, w.anotherAgent(red))
 	}
+	fill := func(who id.Agent, key string) {
+		q.Agent, q.IngestKeyID = who, key
+		for i := range approval.MaxOpenByAgent {
+			q.Trace = id.Trace("trc_" + strings.Repeat("x", 1+i%100) + string(rune('a'+i/100)))
+			w.ask(red, q)
+		}
+	}
+	fill(agents[0], "ik_only_operator")
 	full := q
 	full.Trace = "one_more"
-	wantTooMany(t, "one more of a key", w, red, full, "500 approvals of this ingest key are open: decide or cancel some of them")
+	const byAgent = "250 approvals of this agent are open: decide or cancel some of them"
+	wantTooMany(t, "one more of an agent", w, red, full, byAgent)
+	full.IngestKeyID = "ik_only_other"
+	wantTooMany(t, "by another key", w, red, full, byAgent)
 	if again, made, err := w.approvals.Ask(t.Context(), red, q); err != nil || made || again.Trace != q.Trace {
 		t.Errorf("what is open already: made %v, %v", made, err)
 	}
-	q.IngestKeyID = "ik_other" // has capacity left
-	for i := range approval.MaxOpenByKey {
-		q.Trace = id.Trace("trc_" + strings.Repeat("x", 1+i%100) + string(rune('a'+i/100)))
-		w.ask(red, q)
-	}
-	q.IngestKeyID, q.Trace = "ik_third", "one_more"
+	fill(agents[1], "ik_only_operator") // has capacity left
+	full.Agent, full.IngestKeyID = agents[2], "ik_only_operator"
+	wantTooMany(t, "one more of a key", w, red, full, "500 approvals of this ingest key are open: decide or cancel some of them")
+	fill(agents[2], "ik_only_other") // has capacity left
+	fill(agents[3], "ik_only_other")
+	q.Agent, q.IngestKeyID, q.Trace = agents[4], "ik_only_third", "one_more"
 	wantTooMany(t, "one more", w, red, q, "1000 approvals are open: decide or cancel some of them")
 	w.ask(blue, w.question(blue))
 	page, err := w.approvals.List(t.Context(), red, approval.Filter{Status: approval.Pending}, "", 1)
@@ -41,6 +55,40 @@ func TestTooManyOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.ask(red, q)
+}
+
+// If only the ingest key says which agent asks, the agent has a share with this key alone: no key can fill another's.
+func TestShareOfUnprovedAgent(t *testing.T) {
+	w := newWorld(t)
+	q := w.question(red)
+	var first approval.Approval
+	for i := range approval.MaxOpenByAgent {
+		q.Trace = id.Trace(fmt.Sprint("trc_", i))
+		first = w.ask(red, q)
+	}
+	q.Trace = "one_more"
+	wantTooMany(t, "by the same key", w, red, q, "250 approvals of this agent are open: decide or cancel some of them")
+	for _, key := range []string{"ik_other", "ik_only_this"} {
+		other := q
+		other.IngestKeyID = key
+		w.ask(red, other)
+	}
+	if err := w.approvals.Cancel(t.Context(), red, q.IngestKeyID, first.ID); err != nil {
+		t.Fatal(err)
+	}
+	w.ask(red, q)
+	q.Trace = "and_more"
+	wantTooMany(t, "full again", w, red, q, "250 approvals of this agent are open: decide or cancel some of them")
+}
+
+// anotherAgent creates an agent of an organization.
+func (w *world) anotherAgent(tenant id.Tenant) id.Agent {
+	w.t.Helper()
+	made, _, err := w.agents.CreateAgent(w.t.Context(), tenant, sysevent.Operator, agent.Wanted{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return made.ID
 }
 
 // An agent that keeps asking and cancelling creates a bounded number of events, which do not count toward a plan: a
@@ -109,8 +157,9 @@ func TestShareOfOlderApprovals(t *testing.T) {
 		t.Fatal(err)
 	}
 	changes := []storage.Change{
-		{Kind: "approval", Key: string(old.ID), Value: []byte(strings.Replace(string(record.Value), `,"shared":true`, "", 1)), If: storage.AnyVersion},
+		{Kind: "approval", Key: string(old.ID), Value: []byte(strings.Replace(string(record.Value), `,"shared":true,"shared_by_agent":true,"unproved_agent":true`, "", 1)), If: storage.AnyVersion},
 		{Kind: "approval_tally", Key: q.IngestKeyID, If: storage.AnyVersion},
+		{Kind: "approval_tally", Key: "agent/" + string(q.Agent) + "/" + q.IngestKeyID, If: storage.AnyVersion},
 	}
 	if err := w.Engine.Write(t.Context(), red, changes); err != nil {
 		t.Fatal(err)
@@ -122,8 +171,10 @@ func TestShareOfOlderApprovals(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	share, err := w.Engine.Get(t.Context(), red, "approval_tally", q.IngestKeyID)
-	if err != nil || string(share.Value) != `{"open":0}` {
-		t.Errorf("got %s, %v", share.Value, err)
+	for _, holder := range []string{q.IngestKeyID, "agent/" + string(q.Agent) + "/" + q.IngestKeyID} {
+		share, err := w.Engine.Get(t.Context(), red, "approval_tally", holder)
+		if err != nil || string(share.Value) != `{"open":0}` {
+			t.Errorf("%s: got %s, %v", holder, share.Value, err)
+		}
 	}
 }

@@ -18,6 +18,7 @@ type Claim struct {
 	IngestKeyID string // must be the key that asked
 	Action      id.Hash
 	Proof       []byte // signature of an active key of the agent over ConsumeMessage
+	Once        bool   // a repeated claim is refused instead of returning the same grant
 }
 
 // ConsumeMessage is the message that the proof signs:
@@ -28,7 +29,7 @@ func ConsumeMessage(name ID, action id.Hash) []byte {
 }
 
 // Consume consumes an approval, once, and returns the signed grant. The same caller gets the same grant again while the
-// grant is valid.
+// grant is valid, unless the claim is for once.
 //
 // It returns, in this order: fault.NotFound for another ingest key; fault.Invalid for an invalid proof; fault.Conflict
 // for another action; fault.Gone if it has expired; fault.Conflict for another policy or state, with code quorum_lost
@@ -45,7 +46,7 @@ func (a *Approvals) Consume(ctx context.Context, t id.Tenant, name ID, claim Cla
 			if r.Value.ActionDigest != claim.Action {
 				return refusal{errConflict("action_digest does not match the approval")}
 			}
-			if status == Consumed && a.currentTime() < r.Value.GrantEnds {
+			if status == Consumed && !claim.Once && a.currentTime() < r.Value.GrantEnds {
 				note = r.Value.Grant
 				return nil
 			}

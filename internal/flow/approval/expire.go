@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/deliver/schedule"
+	"github.com/agentledger/agentledger/storage"
 )
 
 // doubts are the approvals and organizations that Sweep examines in addition to the due ones.
@@ -110,14 +111,20 @@ const notedAtOnce = 1000
 // closedPause is the time in milliseconds until the next attempt for a ledger that accepts no events.
 const closedPause id.Instant = 3_600_000
 
-// settleDue settles an approval that may have ended.
+// settleDue settles an approval that may have ended, or whose voters must be reminded.
 func (a *Approvals) settleDue(ctx context.Context, e schedule.Entry) (schedule.Outcome, error) {
 	err := a.settleApproval(ctx, e.Tenant, ID(e.Name))
+	if err == nil {
+		err = a.remind(ctx, e.Tenant, ID(e.Name))
+	}
 	switch {
 	case err == nil:
 		return schedule.Done(), nil
 	case fault.Is(err, fault.NotFound):
 		return schedule.Absent(e, a.currentTime()), nil
+	}
+	if errors.Is(err, storage.ErrStale) { // a vote or another question was written in the meantime
+		return schedule.Until(a.currentTime() + 1000), nil
 	}
 	switch fault.Of(err).Code {
 	case "frozen", "moved", "read_only", "held", clock.Code: // until an operator acts

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
@@ -17,6 +18,7 @@ import (
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
+	"github.com/agentledger/agentledger/internal/tenant/member"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
@@ -53,6 +55,7 @@ func newWorld(t testing.TB) *world {
 func newWorldOn(t testing.TB, s *ledgertest.Service) *world {
 	t.Helper()
 	w := &world{Service: s, t: t, people: newPeople(), calls: new(callee), keys: map[id.Tenant]agent.Credentials{}}
+	w.people.clock = w.Clock
 	w.open()
 	for _, tenant := range []id.Tenant{red, blue} {
 		records, credentials, err := w.agents.NewAgent(t.Context(), tenant, sysevent.Operator, agent.Wanted{})
@@ -73,7 +76,7 @@ func (w *world) open() {
 	w.webhooks = webhook.New(webhook.Options{Records: w.Engine, Keyring: w.Keyring(), Caller: w.calls, Clock: w.Clock})
 	w.approvals = approval.New(approval.Options{
 		Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Policies: w.book, Agents: w.agents,
-		Organizations: w.people, Members: w.people, Keyring: w.Keyring(), Clock: w.Clock,
+		Organizations: w.people, Members: w.people, Deputies: w.people, Keyring: w.Keyring(), Clock: w.Clock,
 		Webhooks: w.webhooks,
 	})
 }
@@ -177,6 +180,34 @@ type people struct {
 	selfReview bool
 	former     map[account.ID][]string
 	proved     bool // all addresses are proved
+	deputies   []member.Deputyship
+	clock      func() time.Time
+	asked      int  // how often deputies were read
+	readOnce   bool // deputies end after the next reading
+}
+
+// Represented implements approval.Deputies.
+func (p *people) Represented(context.Context, id.Tenant) (map[account.ID]account.ID, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked++
+	found, now := map[account.ID]account.ID{}, id.InstantOf(p.clock())
+	for _, d := range p.deputies {
+		if role, is := p.roles[d.Deputy]; is && !approval.MayVote(role) && approval.MayVote(p.roles[d.Person]) && d.From <= now && now < d.Until {
+			found[d.Deputy] = d.Person
+		}
+	}
+	if p.readOnce {
+		p.deputies = nil
+	}
+	return found, nil
+}
+
+// represent makes deputies vote in place of others from now until a time.
+func (p *people) represent(all ...member.Deputyship) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deputies = all
 }
 
 func newPeople() *people {
@@ -244,7 +275,11 @@ func (p *people) IngestKey(_ context.Context, _ id.Tenant, key string) (org.Inge
 	if key == "ik_ann" {
 		return org.IngestKey{ID: key, CreatedBy: string(ann)}, nil
 	}
-	return org.IngestKey{ID: key, CreatedBy: sysevent.Operator}, nil
+	made := org.IngestKey{ID: key, CreatedBy: sysevent.Operator}
+	if strings.HasPrefix(key, "ik_only_") {
+		made.Agents = []id.Agent{"an agent"}
+	}
+	return made, nil
 }
 
 // callee accepts any callback address except http addresses.

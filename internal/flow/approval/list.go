@@ -40,6 +40,10 @@ type Filter struct {
 	// Voter selects the approvals that this user may vote on now; "" for all. Status must be Pending, and Count is
 	// -1.
 	Voter account.ID
+	// Oldest selects the oldest approvals first. Status must be Pending, and Count is -1.
+	Oldest bool
+	// Decided selects the approvals that are no longer pending. Status must be "".
+	Decided bool
 }
 
 // Page is one page of a list. It may contain fewer approvals than requested, or none, without being the last page.
@@ -65,10 +69,10 @@ type listing struct {
 	looked int
 }
 
-// List returns at most limit approvals of an organization that were requested before the given one, latest first. If
-// before is "", it starts with the latest. New approvals do not shift later pages. It returns fault.Invalid for a
-// malformed glob.
-func (a *Approvals) List(ctx context.Context, t id.Tenant, f Filter, before ID, limit int) (Page, error) {
+// List returns at most limit approvals of an organization that follow the given one: those that were requested before it,
+// latest first, or with Oldest those that were requested after it. If after is "", it starts at the beginning. New approvals
+// do not shift later pages. It returns fault.Invalid for a malformed glob.
+func (a *Approvals) List(ctx context.Context, t id.Tenant, f Filter, after ID, limit int) (Page, error) {
 	if f.Tool != "" && !textcheck.ValidToolGlob(f.Tool) {
 		return Page{}, fault.New(fault.Invalid,
 			"tool must be segments of [A-Za-z0-9_:/-]+ or * with dots between them, and may end in **")
@@ -82,18 +86,27 @@ func (a *Approvals) List(ctx context.Context, t id.Tenant, f Filter, before ID, 
 		return Page{}, err
 	}
 	if f.Voter != "" {
-		if l.voter, err = a.newVoter(ctx, s, f.Voter); err != nil || !l.voter.may {
+		e, err := a.newElectorate(ctx, s)
+		if err != nil {
+			return Page{}, err
+		}
+		if l.voter, err = e.newVoter(ctx, f.Voter); err != nil || !l.voter.may {
 			return Page{Count: -1, Complete: true}, err
 		}
 	}
 	if err := a.ensureListed(ctx, t); err != nil {
 		return Page{}, err
 	}
-	rest := records.Range{End: "apr~"} // after all IDs and before listedKey
-	if before != "" {
-		rest.Begin = min(records.After(records.ReverseKey(string(before))).Begin, rest.End)
+	if f.Oldest {
+		err = l.fillOldest(ctx, after)
+		l.Count = -1
+		return l.Page, err
 	}
-	counts := before == "" && l.voter == nil
+	rest := records.Range{End: "apr~"} // after all IDs and before listedKey
+	if after != "" {
+		rest.Begin = min(records.After(records.ReverseKey(string(after))).Begin, rest.End)
+	}
+	counts := after == "" && l.voter == nil
 	err = l.fill(ctx, rest, counts)
 	if !counts {
 		l.Count = -1
@@ -120,6 +133,30 @@ func (l *listing) fill(ctx context.Context, rest records.Range, count bool) erro
 		}
 		l.looked++
 		if err := l.visitEntry(ctx, ID(records.ReverseKey(entry.Key)), &entry.Value, full); err != nil {
+			return err
+		}
+	}
+	l.Complete = true
+	return nil
+}
+
+// fillOldest reads open approvals until the page is full, oldest first. They are at most MaxOpen.
+func (l *listing) fillOldest(ctx context.Context, after ID) error {
+	names, err := l.judge.owner.openNames(ctx, l.judge.tenant)
+	if err != nil {
+		return err
+	}
+	begin, _ := slices.BinarySearch(names, after+"\x00")
+	for _, name := range names[begin:] {
+		if len(l.Approvals) == l.limit || l.bytes > maxPage || l.judge.evaluated >= listEvaluations {
+			l.Next = l.last
+			return nil
+		}
+		entry, err := l.judge.owner.stores.open.List.Get(ctx, l.judge.tenant, records.ReverseKey(string(name)))
+		if err != nil {
+			return err
+		}
+		if err := l.visitEntry(ctx, name, &entry.Value, false); err != nil {
 			return err
 		}
 	}
@@ -166,11 +203,11 @@ func (l *listing) matchesFilter(ctx context.Context, name ID, entry *listRecord)
 	if l.filter.Tool != "" && !textcheck.MatchTool(l.filter.Tool, string(entry.Tool)) {
 		return false, nil
 	}
-	if l.filter.Status == "" {
+	if l.filter.Status == "" && !l.filter.Decided {
 		return true, nil
 	}
 	status, err := l.judge.findListed(ctx, name, entry)
-	return status == l.filter.Status, err
+	return status == l.filter.Status || l.filter.Decided && status != Pending, err
 }
 
 // openNames returns the IDs of the approvals that are stored as open, in ascending order.

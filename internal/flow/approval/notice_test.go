@@ -1,9 +1,15 @@
 package approval
 
 import (
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/webhook"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 )
 
 // The exact bytes of the documents about an approval, which are stored until they are delivered.
@@ -26,7 +32,57 @@ func TestNoticeDocuments(t *testing.T) {
 // The text for people has the numbers of a tagged payload.
 func TestNoticeHasNumbers(t *testing.T) {
 	asked := &record{Payload: []byte(`{"$tagged":true,"id":{"$number":"9007199254740993"}}`)}
-	if m, ok := noticeMessage("a-1", asked, "requested"); !ok || m.Detail != `{"id":9007199254740993}` {
-		t.Errorf("got %q", m.Detail)
+	m, ok := noticeMessage("a-1", asked, "requested", nil)
+	if want := [][2]string{{"id", "9007199254740993"}}; !ok || !slices.Equal(m.Card.Fields, want) {
+		t.Errorf("got %q", m.Card.Fields)
+	}
+}
+
+// People see each member of the payload as it was sent: a text that could be taken for a number keeps its quotes.
+func TestCard(t *testing.T) {
+	asked := &record{Agent: "agt_1", AgentName: "Refund bot", Tool: "payments.refund", Reason: "A person looks", Quorum: 2, ExpiresAt: 1_700_000_060_000,
+		Principal: "ops@acme.example", Payload: []byte(`{"amount":640.00,"big":1E400,"count":"640","gone":null,"items":[{"n":2}],"name":"Ann","pad":" x","empty":"","yes":true}`)}
+	m, _ := noticeMessage("apr_1", asked, "requested", nil)
+	want := webhook.Card{Approval: "apr_1", Ballot: "apr_1 " + id.Hash{}.String(), Header: "Approve payments.refund?", Agent: "Refund bot", Tool: "payments.refund",
+		Why: "A person looks · 2 approvals needed", Until: 1_700_000_060_000, Fields: [][2]string{{"amount", "640.00"}, {"big", "1E400"}, {"count", `"640"`},
+			{"gone", "null"}, {"items", `[{"n":2}]`}, {"name", "Ann"}, {"pad", `" x"`}, {"empty", `""`}, {"yes", "true"}, {"On behalf of", "ops@acme.example (agent said)"}}}
+	if !reflect.DeepEqual(*m.Card, want) {
+		t.Errorf("got  %+v\nwant %+v", *m.Card, want)
+	}
+	if m, _ := noticeMessage("apr_1", &record{Tool: "payments.refund", Payload: []byte(`{"amount_usd":640}`)}, "requested", []org.Column{{Path: "amount_usd"}}); m.Card.Header != "Approve 640.00 USD?" {
+		t.Errorf("amount: got %+v", m.Card)
+	}
+	asked.Signed = true
+	if m, _ := noticeMessage("apr_1", asked, "requested", nil); m.Card.Ballot != "" {
+		t.Errorf("a signed vote is needed: got %q", m.Card.Ballot)
+	}
+	asked.Signed = false
+	asked.AgentName, asked.Reason, asked.RuleID, asked.Quorum = "", "", "refund", 1
+	asked.eraseTexts(1)
+	m, _ = noticeMessage("apr_1", asked, "requested", nil)
+	if c := m.Card; c.Approval != "" || len(c.Fields) != 0 || c.Agent != "agt_1" || c.Why != "Rule refund · 1 approval needed" {
+		t.Errorf("erased: got %+v", *c)
+	}
+}
+
+// A tool's name that Slack would turn into a link is in no title and no header.
+func TestNoticeHasNoLink(t *testing.T) {
+	for _, to := range []string{"requested", "approved"} {
+		m, _ := noticeMessage("apr_1", &record{Tool: "https://evil.example/approve"}, to, nil)
+		if strings.Contains(m.Title, "evil") || m.Card != nil && m.Card.Header != "Approve (on the page)?" {
+			t.Errorf("%s: got %+v", to, m)
+		}
+	}
+}
+
+func TestParseBallot(t *testing.T) {
+	name, action, err := ParseBallot(FormatBallot("apr_1", id.Hash{7}))
+	if name != "apr_1" || action != (id.Hash{7}) || err != nil {
+		t.Errorf("got %s, %s, %v", name, action, err)
+	}
+	for _, text := range []string{"", "apr_1", "apr_1 07", "apr_1  " + id.Hash{7}.String(), "apr_1 " + id.Hash{7}.String() + " x"} {
+		if name, action, err := ParseBallot(text); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%q: got %s, %s, %v", text, name, action, err)
+		}
 	}
 }

@@ -21,22 +21,24 @@ func TestStoredOpenSet(t *testing.T) {
 		return `{"status":"` + status + `","agent_id":"BOT","tool_name":"acme.refund","policy_digest":"` + digest + `","created_at":"2026-11-20T12:00:00.000Z","expires_at":"2026-11-20T12:10:00.000Z"}`
 	}
 	w.wantStored("after two questions", map[string]string{
-		"approval_tally ":            `{"open":2,"asked":{"paid":"2026-11-20T12:00:00.720Z"}}`,
-		"approval_tally ik_operator": `{"open":2}`,
-		"approval_newest first":      listed("pending"),
-		"approval_newest second":     listed("pending"),
-		"approval_newest complete":   `{}`,
+		"approval_tally ":                      `{"open":2,"asked":{"paid":"2026-11-20T12:00:00.720Z"}}`,
+		"approval_tally ik_operator":           `{"open":2}`,
+		"approval_tally agent/BOT/ik_operator": `{"open":2}`,
+		"approval_newest first":                listed("pending"),
+		"approval_newest second":               listed("pending"),
+		"approval_newest complete":             `{}`,
 	}, first, second)
 	w.approve(red, first, bob)
 	if _, err := w.vote(red, second, bob, approval.Deny); err != nil {
 		t.Fatal(err)
 	}
 	w.wantStored("after two votes", map[string]string{
-		"approval_tally ":            `{"open":1,"asked":{"paid":"2026-11-20T12:00:00.720Z"}}`,
-		"approval_tally ik_operator": `{"open":1}`,
-		"approval_newest first":      listed("approved"),
-		"approval_newest second":     listed("denied"),
-		"approval_newest complete":   `{}`,
+		"approval_tally ":                      `{"open":1,"asked":{"paid":"2026-11-20T12:00:00.720Z"}}`,
+		"approval_tally ik_operator":           `{"open":1}`,
+		"approval_tally agent/BOT/ik_operator": `{"open":1}`,
+		"approval_newest first":                listed("approved"),
+		"approval_newest second":               listed("denied"),
+		"approval_newest complete":             `{}`,
 	}, first, second)
 }
 
@@ -61,7 +63,7 @@ func (w *world) wantStored(when string, want map[string]string, first, second ap
 			w.t.Fatal(err)
 		}
 		for _, r := range found {
-			key := r.Key
+			key := strings.ReplaceAll(r.Key, string(w.keys[red].Agent), "BOT")
 			for name, a := range map[string]approval.Approval{"first": first, "second": second} {
 				if key == records.ReverseKey(string(a.ID)) {
 					key = name

@@ -2,6 +2,7 @@ package approval
 
 import (
 	"context"
+	"slices"
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
@@ -20,29 +21,40 @@ func (a *Approvals) askersOf(ctx context.Context, s *log.State, r *record) (func
 }
 
 // validVotes returns the votes that count now: those of people who may vote and did not ask. Votes of a member who
-// lost the role no longer count. If several accounts count as one person, only the first vote counts.
+// lost the role no longer count. If several accounts count as one person, or one voted as deputy of the other, only the
+// first vote counts.
 func (a *Approvals) validVotes(ctx context.Context, s *log.State, r *record) ([]Vote, error) {
 	asker, err := a.askersOf(ctx, s, r)
 	if err != nil {
 		return nil, err
 	}
 	var counted []Vote
-	var voters []person
+	var before []person // who voted, and in whose place
 	for _, v := range r.Votes {
-		may, err := a.isVoter(ctx, s.Identity().Tenant, v.Account)
+		people, err := a.findCounted(ctx, s.Identity().Tenant, &v, asker)
 		if err != nil {
 			return nil, err
 		}
-		voter, err := a.findPerson(ctx, v.Account)
-		if err != nil {
-			return nil, err
-		}
-		voter.names = append(voter.names, v.Email)
-		if may && !asker(&voter) && !voter.isOneOf(voters) {
-			counted, voters = append(counted, v), append(voters, voter)
+		repeats := slices.ContainsFunc(people, func(p person) bool { return p.isOneOf(before) })
+		if len(people) > 0 && !repeats {
+			counted, before = append(counted, v), append(before, people...)
 		}
 	}
 	return counted, nil
+}
+
+// Agreed returns how many approving votes of an approval count now. It can be fewer than the approval has.
+func (a *Approvals) Agreed(ctx context.Context, t id.Tenant, name ID) (int, error) {
+	s, err := a.ledgers.State(ctx, t)
+	if err != nil {
+		return 0, err
+	}
+	r, err := a.readApproval(ctx, t, name)
+	if err != nil {
+		return 0, err
+	}
+	counted, err := a.validVotes(ctx, s, &r.Value)
+	return countAgreements(counted), err
 }
 
 // countAgreements returns the number of approving votes.

@@ -161,7 +161,7 @@ func (r *race) contenders() []func() {
 		consume,
 		func() { r.answer("cancelled by ik_operator", r.approvals.Cancel(ctx, red, "ik_operator", r.a.ID)) },
 		func() {
-			r.answer("revoked by acc_eve", r.approvals.Revoke(ctx, red, string(eve), r.a.ID, approval.Remark{}))
+			r.answer("revoked by acc_eve", r.approvals.Revoke(ctx, red, eve, r.a.ID, approval.Remark{}))
 		},
 		func() {
 			_, err := r.vote(red, r.a, eve, approval.Approve)

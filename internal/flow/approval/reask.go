@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
+	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/policy"
@@ -81,6 +82,63 @@ func (j *judge) stillObliges(ctx context.Context, name ID, r *record) (obliges b
 	obliges = isWeaker(&evaluation, r)
 	j.owner.verdicts.Put(key, obliges)
 	return obliges, nil
+}
+
+// Forecast counts what would become of the open approvals of an organization: those that are pending, and those that are
+// approved and not yet used.
+type Forecast struct {
+	Stay, End int
+	Unknown   int // not evaluated, because a forecast evaluates at most 200 approvals
+}
+
+// Foresee returns what would become of the open approvals if next were the active policy, or if none were, with nil. It
+// changes nothing.
+func (a *Approvals) Foresee(ctx context.Context, t id.Tenant, next *policy.Compiled) (f Forecast, err error) {
+	s, err := a.ledgers.State(ctx, t)
+	if err != nil {
+		return f, err
+	}
+	now, err := a.newJudge(ctx, s)
+	if err != nil {
+		return f, err
+	}
+	then := &judge{owner: a, tenant: t, active: next}
+	if next != nil {
+		then.digest = next.Digest()
+	}
+	if err := a.ensureListed(ctx, t); err != nil {
+		return f, err
+	}
+	names, err := a.openNames(ctx, t)
+	if err != nil {
+		return f, err
+	}
+	for i, name := range names {
+		if now.evaluated+then.evaluated >= 2*listEvaluations {
+			f.Unknown = len(names) - i
+			return f, nil
+		}
+		entry, err := a.stores.open.List.Get(ctx, t, records.ReverseKey(string(name)))
+		if err != nil {
+			return f, err
+		}
+		status, err := now.findListed(ctx, name, &entry.Value)
+		if err != nil {
+			return f, err
+		}
+		if !status.Open() { // it has ended, which no event records yet
+			continue
+		}
+		if status, err = then.findListed(ctx, name, &entry.Value); err != nil {
+			return f, err
+		}
+		if status.Open() {
+			f.Stay++
+		} else {
+			f.End++
+		}
+	}
+	return f, nil
 }
 
 // policyInput returns the input of the policy for an approval's question. It never changes.

@@ -22,11 +22,40 @@ var activationRounds = flag.Int("activation-rounds", 8, "how many random policie
 // install activates a policy with these rules.
 func (w *world) install(tenant id.Tenant, name string, rules ...string) {
 	w.t.Helper()
-	document := `{"policy_id":"` + name + `","name":"n","rules":[` + strings.Join(rules, ",") + `]}`
-	if _, err := w.book.Create(w.t.Context(), tenant, "acc_rules", []byte(document)); err != nil {
+	w.draft(tenant, name, rules...)
+	if _, err := w.book.Activate(w.t.Context(), tenant, "acc_rules", name); err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := w.book.Activate(w.t.Context(), tenant, "acc_rules", name); err != nil {
+}
+
+// foresee returns the forecast for the activation of a draft, or of no policy if name is "".
+func (w *world) foresee(tenant id.Tenant, name string) approval.Forecast {
+	w.t.Helper()
+	var next *policy.Compiled
+	if name != "" {
+		v, err := w.book.Get(w.t.Context(), tenant, name, 0)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		p, err := policy.ParseStored(v.Document)
+		if err == nil {
+			next, err = policy.CompileWithin(w.t.Context(), p)
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	f, err := w.approvals.Foresee(w.t.Context(), tenant, next)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return f
+}
+
+func (w *world) draft(tenant id.Tenant, name string, rules ...string) {
+	w.t.Helper()
+	document := `{"policy_id":"` + name + `","name":"n","rules":[` + strings.Join(rules, ",") + `]}`
+	if _, err := w.book.Create(w.t.Context(), tenant, "acc_rules", []byte(document)); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -120,6 +149,9 @@ func TestApprovalsOverActivation(t *testing.T) {
 func TestNoPolicyInvalidates(t *testing.T) {
 	w := newWorld(t)
 	a, other := w.ask(red, w.question(red)), w.ask(blue, w.question(blue))
+	if got, want := w.foresee(red, ""), (approval.Forecast{End: 1}); got != want {
+		t.Errorf("foreseen %+v, want %+v", got, want)
+	}
 	if _, err := w.book.Deactivate(t.Context(), red, "acc_rules", "refunds"); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +176,15 @@ func activationOracle(t *testing.T, w *world) {
 		w.install(red, fmt.Sprint("before-", round), obliging("refund", 2, 600, ""))
 		a := w.ask(red, w.question(red))
 		rules := randomRules(random)
-		w.install(red, fmt.Sprint("after-", round), rules...)
+		name := fmt.Sprint("after-", round)
+		w.draft(red, name, rules...)
+		foreseen := w.foresee(red, name)
+		if got := w.status(red, a); got != approval.Pending {
+			t.Fatalf("round %d: a forecast changed the status to %s", round, got)
+		}
+		if _, err := w.book.Activate(t.Context(), red, "acc_rules", name); err != nil {
+			t.Fatal(err)
+		}
 		w.install(blue, fmt.Sprint("after-", round), rules...)
 		want := approval.Invalidated
 		b, _, err := w.approvals.Ask(t.Context(), blue, w.question(blue))
@@ -163,6 +203,13 @@ func activationOracle(t *testing.T, w *world) {
 		}
 		if got := w.status(red, a); got != want {
 			t.Fatalf("round %d: got %s, want %s under %s", round, got, want, rules)
+		}
+		forecast := approval.Forecast{End: 1}
+		if want == approval.Pending {
+			forecast = approval.Forecast{Stay: 1}
+		}
+		if foreseen != forecast {
+			t.Fatalf("round %d: foreseen %+v, want %+v under %s", round, foreseen, forecast, rules)
 		}
 		if round%3 == 0 { // the process forgets the activation
 			w.open()
@@ -230,4 +277,29 @@ type noAnswer struct{}
 
 func (noAnswer) Active(context.Context, *log.State) (*policy.Compiled, error) {
 	return nil, fault.New(fault.Unavailable, "Policies can't be read")
+}
+
+// A forecast evaluates a policy for a bounded number of approvals. Those that time has ended are not open.
+func TestForecastIsBounded(t *testing.T) {
+	w := newWorld(t)
+	w.install(red, "before", obliging("refund", 1, 600, ""))
+	w.draft(red, "after", obliging("refund", 1, 600, `,"when":"payload.amount > 100"`))
+	const asked = 203
+	for i := range asked {
+		q := w.question(red)
+		q.Payload = fmt.Appendf(nil, `{"amount":%d}`, i)
+		w.ask(red, q)
+	}
+	w.ask(blue, w.question(blue))
+	got := w.foresee(red, "after")
+	if got.Unknown != 3 || got.Stay+got.End != 200 || got.Stay < 90 || got.End < 90 {
+		t.Errorf("got %+v", got)
+	}
+	if got := w.foresee(red, "before"); got != (approval.Forecast{Stay: asked}) {
+		t.Errorf("the active policy: got %+v", got)
+	}
+	w.Pass(11 * time.Minute)
+	if got := w.foresee(red, "after"); got != (approval.Forecast{}) {
+		t.Errorf("after their time: got %+v", got)
+	}
 }

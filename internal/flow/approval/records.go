@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -24,7 +25,8 @@ const (
 	// kindOpen has the ID of the open approval of a question, by record.openName.
 	kindOpen storage.Kind = "approval_open"
 	// kindTally has one record under the key "", with the number of open approvals and the pace at which they are
-	// requested, and one for each ingest key, by its ID, with the number of its open approvals.
+	// requested, and one for each ingest key, by its ID, and for each agent, by record.agentShare, with the number
+	// of its open approvals.
 	kindTally storage.Kind = "approval_tally"
 )
 
@@ -41,7 +43,8 @@ const kindDue storage.Kind = "approval_due"
 type record struct {
 	Status       Status         `json:"status"`
 	Agent        id.Agent       `json:"agent_id"`
-	AgentMaker   string         `json:"agent_maker"` // principal that created the agent
+	AgentName    string         `json:"agent_name,omitzero"` // its display name when it asked; "" if none
+	AgentMaker   string         `json:"agent_maker"`         // principal that created the agent
 	Tool         id.Tool        `json:"tool_name"`
 	ActorType    string         `json:"actor_type,omitzero"`      // "" means agent
 	ActionKind   string         `json:"action_kind,omitzero"`     // "" means tool_call
@@ -68,10 +71,47 @@ type record struct {
 	CreatedAt     id.Instant `json:"created_at"`
 	ExpiresAt     id.Instant `json:"expires_at"`
 	EndedAt       id.Instant `json:"ended_at,omitzero"`
-	ErasedAt      id.Instant `json:"erased_at,omitzero"` // when the payload was erased
-	Grant         string     `json:"grant,omitzero"`     // the signed note
-	GrantEnds     id.Instant `json:"grant_ends,omitzero"`
-	Shared        bool       `json:"shared,omitzero"` // counts toward its ingest key; false in older records
+	// RemindAt and EscalateAt are when voters are notified again; 0 for never. RemindedAt is when they last were.
+	RemindAt      id.Instant   `json:"remind_at,omitzero"`
+	EscalateAt    id.Instant   `json:"escalate_at,omitzero"`
+	EscalateTo    account.Role `json:"escalate_to,omitzero"`
+	RemindedAt    id.Instant   `json:"reminded_at,omitzero"`
+	ErasedAt      id.Instant   `json:"erased_at,omitzero"` // when the payload was erased
+	Grant         string       `json:"grant,omitzero"`     // the signed note
+	GrantEnds     id.Instant   `json:"grant_ends,omitzero"`
+	Shared        bool         `json:"shared,omitzero"`          // counts toward its ingest key; false in older records
+	SharedByAgent bool         `json:"shared_by_agent,omitzero"` // counts toward its agent; false in older records
+	// Unproved is true if only the ingest key said which agent asks: no event was signed, and the key may act for all
+	// agents. It is false in older records, which count toward the agent by whichever keys.
+	Unproved bool `json:"unproved_agent,omitzero"`
+}
+
+// shares returns the limits of the holders that an approval counts for.
+func (r *record) shares() []openset.Share {
+	return []openset.Share{
+		{Key: r.IngestKeyID, Most: MaxOpenByKey, TooMany: "500 approvals of this ingest key are open: decide or cancel some of them"},
+		{Key: r.agentShare(), Most: MaxOpenByAgent, TooMany: "250 approvals of this agent are open: decide or cancel some of them"},
+	}
+}
+
+// agentShare returns the key of an agent's share. No ingest key and no agent has a slash in its ID. An agent that is not
+// proved has a share with each ingest key, so that no key can fill the share of another key's agent.
+func (r *record) agentShare() string {
+	if r.Unproved {
+		return "agent/" + string(r.Agent) + "/" + r.IngestKeyID
+	}
+	return "agent/" + string(r.Agent)
+}
+
+// heldShares returns the keys of the holders that an approval was counted for.
+func (r *record) heldShares() (keys []string) {
+	if r.Shared {
+		keys = append(keys, r.IngestKeyID)
+	}
+	if r.SharedByAgent {
+		keys = append(keys, r.agentShare())
+	}
+	return keys
 }
 
 // statusByTime returns the current status, except for changes of the policy, which judge.findStatus considers too. An
@@ -89,15 +129,19 @@ func (r *record) toApproval(name ID, status Status) Approval {
 		shown = ""
 	}
 	return Approval{
-		ID: name, Status: status, Agent: r.Agent, Tool: r.Tool, Payload: r.Payload, ActionDigest: r.ActionDigest,
-		Trace: r.Trace, Principal: shown, IngestKeyID: r.IngestKeyID, CallbackURL: r.CallbackURL,
+		ID: name, Status: status, Agent: r.Agent, AgentName: r.nameOfAgent(), Tool: r.Tool, Payload: r.Payload, ActionDigest: r.ActionDigest,
+		Trace: r.Trace, Principal: shown, IngestKeyID: r.IngestKeyID, Intent: r.Intent, CallbackURL: r.CallbackURL,
 		PolicyID: r.PolicyID, PolicyVersion: r.PolicyVersion,
 		PolicyDigest: r.PolicyDigest, RuleID: r.RuleID, Reason: r.Reason,
 		Signed: r.Signed, Quorum: r.Quorum, Votes: r.Votes, Remark: r.remarkAt(status),
 		CreatedAt: r.CreatedAt, ExpiresAt: r.ExpiresAt, EndedAt: r.EndedAt, ErasedAt: r.ErasedAt,
+		remindAt: r.RemindAt, escalateAt: r.EscalateAt, escalateTo: r.EscalateTo,
 		keyMaker: r.KeyMaker, agentMaker: r.AgentMaker, principal: r.Principal, hidden: r.Hidden,
 	}
 }
+
+// nameOfAgent returns the agent's name for people.
+func (r *record) nameOfAgent() string { return cmp.Or(r.AgentName, string(r.Agent)) }
 
 // eraseTexts removes the texts of the agent. An open approval keeps a salted hash of the principal, because that account
 // may not vote, and the callback address. Both are removed when the approval ends.
@@ -156,7 +200,7 @@ type tallyRecord struct {
 	Asked ratelimit.GCRA `json:"asked"`
 }
 
-// shareRecord is the number of open approvals that an ingest key asked for.
+// shareRecord is the number of open approvals of an ingest key or an agent.
 type shareRecord struct {
 	Open int `json:"open"`
 }
@@ -173,7 +217,6 @@ func newOpenSet(r storage.RecordStore) *openSet {
 		Share: func(s *shareRecord) *int { return &s.Open },
 		Bounds: openset.Bounds{
 			Open: MaxOpen, TooMany: "1000 approvals are open: decide or cancel some of them",
-			ByKey: MaxOpenByKey, TooManyByKey: "500 approvals of this ingest key are open: decide or cancel some of them",
 			Burst: MaxAsked, Every: askEvery, TooFast: "Too many approvals were asked for: at most 10000 in an hour",
 		},
 	})

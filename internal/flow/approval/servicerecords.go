@@ -2,13 +2,12 @@ package approval
 
 import (
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/deliver/schedule"
 	"github.com/agentledger/agentledger/internal/flow/openset"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/storage"
 )
 
-// ServiceRecords returns the due entry of an open approval in the service's own partition. Code that copies an
+// ServiceRecords returns the due entries of an open approval in the service's own partition. Code that copies an
 // organization uses it. A missing entry does no harm.
 func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	if r.Kind != kindApproval {
@@ -18,7 +17,11 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 	if err != nil || !v.Value.Status.Open() {
 		return nil, err
 	}
-	return []storage.Record{schedule.Entry{At: v.Value.ExpiresAt, Tenant: t, Name: r.Key}.Record(kindDue)}, nil
+	var due []storage.Record
+	for _, e := range v.Value.dueEntries(t, r.Key) {
+		due = append(due, e.Record(kindDue))
+	}
+	return due, nil
 }
 
 // RecordChecks returns functions, by kind, that report whether a record of this package can be decoded. An import calls

@@ -65,7 +65,7 @@ func TestStrangersWriteNothing(t *testing.T) {
 			return err
 		}},
 		"revoke in the neighbour": {fault.NotFound, func(w *world, a approval.Approval) error {
-			return w.approvals.Revoke(w.t.Context(), blue, string(eve), a.ID, approval.Remark{})
+			return w.approvals.Revoke(w.t.Context(), blue, eve, a.ID, approval.Remark{})
 		}},
 		"vote without the role": {fault.Forbidden, func(w *world, a approval.Approval) error {
 			_, err := w.vote(red, a, "acc_member", approval.Approve)
@@ -102,7 +102,7 @@ func TestWhoseDoingAStatementIs(t *testing.T) {
 	cancel := func(w *world, a approval.Approval) { _ = w.approvals.Cancel(w.t.Context(), red, a.IngestKeyID, a.ID) }
 	consume := func(w *world, a approval.Approval) { _ = consumeErr(w, red, a) }
 	revoke := func(w *world, a approval.Approval) {
-		_ = w.approvals.Revoke(w.t.Context(), red, string(eve), a.ID, approval.Remark{})
+		_ = w.approvals.Revoke(w.t.Context(), red, eve, a.ID, approval.Remark{})
 	}
 	vote := func(w *world, a approval.Approval) { _, _ = w.vote(red, a, eve, approval.Approve) }
 	sweep := func(w *world, a approval.Approval) { _ = w.approvals.Sweep(w.t.Context()) }

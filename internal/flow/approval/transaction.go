@@ -10,6 +10,8 @@ import (
 	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -19,12 +21,14 @@ import (
 
 // transition is one change of state, as it is recorded.
 type transition struct {
-	name   string                // a Status, or requested or voted
-	vote   string                // approve or deny; "" if it is not a vote
-	signed *signedvote.Assertion // of a vote; nil if none
-	remark Remark                // of a user; may be empty
-	step   id.Event              // the event that consumed the approval; "" if none
-	own    bool                  // recorded in the name of the service; no user or key asked
+	name      string                // a Status, or requested or voted
+	vote      string                // approve or deny; "" if it is not a vote
+	via       string                // of a vote: ViaSlack or ""
+	signed    *signedvote.Assertion // of a vote; nil if none
+	remark    Remark                // of a user; may be empty
+	deputyFor account.ID            // in whose place the user voted or revoked; "" if none
+	step      id.Event              // the event that consumed the approval; "" if none
+	own       bool                  // recorded in the name of the service; no user or key asked
 }
 
 // transaction collects one change of an organization's approvals.
@@ -33,6 +37,7 @@ type transaction struct {
 	tenant id.Tenant
 	open   *openChange
 	sysevent.Change
+	columns []org.Column // of the organization, for a question; nil if they do not matter
 	touched []ID
 	calls   []webhook.Message // callbacks and notices
 	signer  *tlog.SignerKey   // of grants; nil until it is needed
@@ -53,8 +58,14 @@ func (c *transaction) appendStatement(name ID, r *record, t transition) {
 	if t.vote != "" {
 		payload["vote"] = t.vote
 	}
+	if t.via != "" {
+		payload["via"] = t.via
+	}
 	if t.signed != nil {
 		payload["signed"] = *t.signed
+	}
+	if t.deputyFor != "" {
+		payload["deputy_for"] = t.deputyFor
 	}
 	if t.remark.Comment != "" {
 		payload["reason"] = t.remark.Comment
@@ -74,7 +85,7 @@ func (c *transaction) appendStatement(name ID, r *record, t transition) {
 	}
 	c.Statements = append(c.Statements, statement)
 	c.touched = append(c.touched, name)
-	if notice, ok := noticeMessage(name, r, t.name); ok {
+	if notice, ok := noticeMessage(name, r, t.name, c.columns); ok {
 		c.calls = append(c.calls, notice)
 	}
 	if to := Status(t.name); r.CallbackURL != "" && to.Valid() {
@@ -140,11 +151,7 @@ func (c *transaction) endApproval(
 		r.Value.eraseTexts(r.Value.ErasedAt)
 	}
 	c.Changes = append(c.Changes, storage.Change{Kind: kindOpen, Key: r.Value.openName(), If: storage.AnyVersion})
-	ingestKey := ""
-	if r.Value.Shared {
-		ingestKey = r.Value.IngestKeyID
-	}
-	if err := c.open.Close(ctx, ingestKey); err != nil {
+	if err := c.open.Close(ctx, r.Value.heldShares()...); err != nil {
 		return err
 	}
 	return c.putApproval(*r)

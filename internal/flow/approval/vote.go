@@ -3,6 +3,7 @@ package approval
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
@@ -20,6 +21,9 @@ const (
 	Approve = "approve"
 	Deny    = "deny"
 )
+
+// ViaSlack marks a vote by a button of a message in Slack.
+const ViaSlack = "slack"
 
 // maxComment bounds the length of a comment in code points.
 const maxComment = 1024
@@ -42,6 +46,7 @@ type Ballot struct {
 	Vote    string // Approve or Deny
 	Remark  Remark
 	Action  id.Hash
+	Via     string // ViaSlack, or "" for a vote on the service's own pages and interface
 
 	Assertion *signedvote.Assertion // nil for a vote without a signature
 	Visit     account.Visit         // of the signature
@@ -73,10 +78,8 @@ func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (A
 	if err := CheckBallot(&b); err != nil {
 		return Approval{}, err
 	}
-	if a.signIns != nil {
-		if err := a.signIns.StateSignIn(ctx, t, b.Account); err != nil {
-			return Approval{}, fmt.Errorf("vote: %w", err)
-		}
+	if err := a.stateSignIns(ctx, t, b.Account); err != nil {
+		return Approval{}, fmt.Errorf("vote: %w", err)
 	}
 	if b.Assertion != nil {
 		if a.voters == nil {
@@ -87,7 +90,11 @@ func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (A
 		}
 	}
 	var after Approval
-	may := func(ctx context.Context, s *log.State, r *record) error { return a.checkMayVote(ctx, s, r, b) }
+	var represents account.ID // as the check of the right found it
+	may := func(ctx context.Context, s *log.State, r *record) (err error) {
+		represents, err = a.checkMayVote(ctx, s, r, b.Account)
+		return err
+	}
 	err := a.changeApproval(ctx, t, string(b.Account), name, may,
 		func(ctx context.Context, s *log.State, c *transaction, r *records.Versioned[record], status Status) error {
 			if status != Pending {
@@ -103,7 +110,7 @@ func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (A
 				return refusal{&fault.Error{Kind: fault.Invalid, Code: "signature_required",
 					Message: "Sign the vote with your passkey: approving this requires a signed vote"}}
 			}
-			if err := a.castVote(ctx, s, c, name, r, b); err != nil {
+			if err := a.castVote(ctx, s, c, name, r, b, represents); err != nil {
 				return err
 			}
 			after = r.Value.toApproval(name, r.Value.Status)
@@ -115,40 +122,70 @@ func (a *Approvals) Vote(ctx context.Context, t id.Tenant, name ID, b Ballot) (A
 	return after, nil
 }
 
-// checkMayVote checks the voter's current rights, not the ones at the time of the sign-in.
-func (a *Approvals) checkMayVote(ctx context.Context, s *log.State, r *record, b Ballot) error {
-	may, err := a.isVoter(ctx, s.Identity().Tenant, b.Account)
+// stateSignIns states the changes of how a voter and the represented member sign in that are not yet in the log.
+func (a *Approvals) stateSignIns(ctx context.Context, t id.Tenant, voter account.ID) error {
+	if a.signIns == nil {
+		return nil
+	}
+	represented, err := a.findRepresented(ctx, t)
+	if err == nil {
+		err = a.signIns.StateSignIn(ctx, t, voter)
+	}
+	if person := represented[voter]; err == nil && person != "" {
+		err = a.signIns.StateSignIn(ctx, t, person)
+	}
+	return err
+}
+
+// checkMayVote checks the voter's current rights, not the ones at the time of the sign-in. It returns the member in
+// whose place the voter votes, or "".
+func (a *Approvals) checkMayVote(ctx context.Context, s *log.State, r *record, who account.ID) (represents account.ID, err error) {
+	e, err := a.newElectorate(ctx, s)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if !may {
-		return fault.New(fault.Forbidden, "Your role does not allow this")
-	}
-	asker, err := a.askersOf(ctx, s, r)
+	v, err := e.newVoter(ctx, who)
 	if err != nil {
-		return err
+		return "", err
 	}
-	voter, err := a.findPerson(ctx, b.Account)
+	if !v.may {
+		return "", fault.New(fault.Forbidden, "Your role does not allow this")
+	}
+	if v.held != 0 {
+		return "", errHeld(&v.people[0], v.held)
+	}
+	asked := r.toApproval("", r.Status)
+	asker, err := v.makers.findAskers(ctx, s, &asked)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if err := a.checkHold(ctx, s, &voter); err != nil {
-		return err
+	if asker(&v.people[0]) {
+		return "", fault.New(fault.Forbidden, "You cannot decide on your own request")
 	}
-	if asker(&voter) {
-		return fault.New(fault.Forbidden, "You cannot decide on your own request")
+	if v.asked(asker) {
+		return "", fault.New(fault.Forbidden, "You cannot decide on a request of the member whose deputy you are")
 	}
-	for _, v := range r.Votes {
-		other, err := a.findPerson(ctx, v.Account)
+	if asked.Status == Pending {
+		if shared, err := v.sharesVote(ctx, &asked, asker); err != nil {
+			return "", err
+		} else if shared {
+			return "", &fault.Error{Kind: fault.Forbidden, Code: string(ObstacleDeputy),
+				Message: "A member and the deputy have one vote together, and it was given"}
+		}
+	}
+	for _, given := range r.Votes {
+		others, err := a.findPeople(ctx, given.Account, given.DeputyFor)
 		if err != nil {
-			return err
+			return "", err
 		}
-		if voter.SharesAddress(other.Account) {
-			return &fault.Error{Kind: fault.Forbidden, Code: "address_unproved",
-				Message: "Another account with your e-mail address has voted, and one of the two addresses is not proved"}
+		for _, p := range v.people {
+			if slices.ContainsFunc(others, func(o person) bool { return p.SharesAddress(o.Account) }) {
+				return "", &fault.Error{Kind: fault.Forbidden, Code: "address_unproved",
+					Message: "Another account with your e-mail address has voted, and one of the two addresses is not proved"}
+			}
 		}
 	}
-	return nil
+	return v.represents, nil
 }
 
 // CheckHold returns fault.Forbidden with code sign_in_changed if the organization rejects the votes of a user after a
@@ -174,6 +211,10 @@ func (a *Approvals) checkHold(ctx context.Context, s *log.State, p *person) erro
 	if until <= a.currentTime() {
 		return nil
 	}
+	return errHeld(p, until)
+}
+
+func errHeld(p *person, until id.Instant) error {
 	return &fault.Error{Kind: fault.Forbidden, Code: string(ObstacleSignIn), Message: "How you sign in was changed at " +
 		p.SignInChange.At.String() + " without one of your own factors: your votes are refused until " + until.String()}
 }
@@ -194,9 +235,10 @@ func (a *Approvals) isVoter(ctx context.Context, t id.Tenant, who account.ID) (b
 	return MayVote(m.Role), err
 }
 
-// castVote adds a ballot to the record and changes the state of the approval.
+// castVote adds a ballot to the record and changes the state of the approval. The voter votes in place of represents,
+// or for nobody else if that is "".
 func (a *Approvals) castVote(
-	ctx context.Context, s *log.State, c *transaction, name ID, r *records.Versioned[record], b Ballot,
+	ctx context.Context, s *log.State, c *transaction, name ID, r *records.Versioned[record], b Ballot, represents account.ID,
 ) error {
 	var signature *VoteSignature
 	if b.Assertion != nil {
@@ -208,15 +250,17 @@ func (a *Approvals) castVote(
 		signature = &VoteSignature{b.Assertion.CredentialID, thumbprint, registeredAt}
 	}
 	r.Value.Votes = append(r.Value.Votes, Vote{
+		DeputyFor: represents,
 		Signature: signature,
 		Account:   b.Account,
 		Email:     b.Email,
 		Vote:      b.Vote,
 		Comment:   b.Remark.Comment,
 		Code:      b.Remark.Code,
+		Via:       b.Via,
 		At:        a.currentTime(),
 	})
-	voted := transition{name: "voted", vote: b.Vote, remark: b.Remark, signed: b.Assertion}
+	voted := transition{name: "voted", vote: b.Vote, via: b.Via, remark: b.Remark, signed: b.Assertion, deputyFor: represents}
 	if b.Vote == Deny {
 		return c.endApproval(ctx, name, r, Denied, voted)
 	}

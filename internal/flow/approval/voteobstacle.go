@@ -21,19 +21,50 @@ const (
 	ObstacleDecided Obstacle = "decided"         // approved, denied or consumed
 	ObstacleRole    Obstacle = "role"            // the role may not vote
 	ObstacleSignIn  Obstacle = "sign_in_changed" // the organization rejects votes for some time after such a change
-	ObstacleOwn     Obstacle = "own_request"     // the user counts as one who asked
+	ObstacleOwn     Obstacle = "own_request"     // the user, or the member whose deputy the user is, counts as one who asked
 	ObstacleVoted   Obstacle = "already_voted"   // each user votes once
+	ObstacleDeputy  Obstacle = "deputy_voted"    // a member and the deputy have one vote together
 )
 
 // Obstacles returns, for each approval of a list, the reason why a user may not vote on it now. Vote checks again.
 func (a *Approvals) Obstacles(
 	ctx context.Context, t id.Tenant, who account.ID, list []Approval,
 ) ([]Obstacle, error) {
+	e, err := a.NewElectorate(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return e.Obstacles(ctx, who, list)
+}
+
+// Electorate finds the obstacles of several users of an organization. It reads once who votes in place of whom, and the
+// makers of each agent. Only one goroutine may use it at a time, and only for a short time.
+type Electorate struct {
+	state       *log.State
+	makers      *makerCache
+	represented map[account.ID]account.ID // by deputy
+}
+
+// NewElectorate returns the electorate of an organization now.
+func (a *Approvals) NewElectorate(ctx context.Context, t id.Tenant) (*Electorate, error) {
 	s, err := a.ledgers.State(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	v, err := a.newVoter(ctx, s, who)
+	return a.newElectorate(ctx, s)
+}
+
+func (a *Approvals) newElectorate(ctx context.Context, s *log.State) (*Electorate, error) {
+	represented, err := a.findRepresented(ctx, s.Identity().Tenant)
+	return &Electorate{state: s, makers: newMakers(a), represented: represented}, err
+}
+
+// Represents returns the member in whose place a user votes now, or "".
+func (e *Electorate) Represents(who account.ID) account.ID { return e.represented[who] }
+
+// Obstacles is Approvals.Obstacles.
+func (e *Electorate) Obstacles(ctx context.Context, who account.ID, list []Approval) ([]Obstacle, error) {
+	v, err := e.newVoter(ctx, who)
 	if err != nil {
 		return nil, err
 	}
@@ -46,55 +77,95 @@ func (a *Approvals) Obstacles(
 	return found, nil
 }
 
-// voter finds the obstacles of one user.
-type voter struct {
-	state  *log.State
-	who    account.ID
-	person person
-	may    bool // by the role
-	held   bool // since the sign-in was changed
-	makers *makerCache
-}
-
-func (a *Approvals) newVoter(ctx context.Context, s *log.State, who account.ID) (v *voter, err error) {
-	v = &voter{state: s, who: who, makers: newMakers(a)}
-	if v.may, err = a.isVoter(ctx, s.Identity().Tenant, who); err != nil {
-		return nil, err
-	}
-	if v.person, err = a.findPerson(ctx, who); err != nil {
-		return nil, err
-	}
-	settings, err := a.orgs.Settings(ctx, s)
+// Voters returns which of the given users may vote on an approval now, at most limit, in the same order.
+func (a *Approvals) Voters(ctx context.Context, t id.Tenant, name ID, users iter.Seq[account.ID], limit int) ([]account.ID, error) {
+	e, err := a.NewElectorate(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	v.held = holdUntil(settings, &v.person) > a.currentTime()
+	asked, err := a.findIn(ctx, e.state, name, allowAnyone)
+	if err != nil {
+		return nil, err
+	}
+	var may []account.ID
+	for who := range users {
+		if len(may) == limit {
+			break
+		}
+		obstacles, err := e.Obstacles(ctx, who, []Approval{asked})
+		if err != nil {
+			return nil, err
+		}
+		if obstacles[0] == "" {
+			may = append(may, who)
+		}
+	}
+	return may, nil
+}
+
+// voter finds the obstacles of one user.
+type voter struct {
+	*Electorate
+	who        account.ID
+	represents account.ID // whose deputy the user is now; "" if none
+	people     []person   // the user, and the represented member if there is one
+	may        bool       // by the role, or as a deputy
+	held       id.Instant // until when the votes are refused since the sign-in was changed, or 0
+}
+
+func (e *Electorate) newVoter(ctx context.Context, who account.ID) (v *voter, err error) {
+	a := e.makers.owner
+	v = &voter{Electorate: e, who: who, represents: e.represented[who]}
+	if v.may, err = a.isVoter(ctx, e.state.Identity().Tenant, who); err != nil {
+		return nil, err
+	}
+	if v.people, err = a.findPeople(ctx, who, v.represents); err != nil {
+		return nil, err
+	}
+	settings, err := a.orgs.Settings(ctx, e.state)
+	if err != nil {
+		return nil, err
+	}
+	if until := holdUntil(settings, &v.people[0]); until > a.currentTime() {
+		v.held = until
+	}
+	if v.represents != "" {
+		v.may = holdUntil(settings, &v.people[1]) <= a.currentTime()
+	}
 	return v, nil
+}
+
+// asked reports whether the voter or the represented member is one of those who asked.
+func (v *voter) asked(asker func(*person) bool) bool {
+	return slices.ContainsFunc(v.people, func(p person) bool { return asker(&p) })
 }
 
 // findObstacle returns the reason why the voter may not vote on an approval, or "".
 func (v *voter) findObstacle(ctx context.Context, a *Approval) (Obstacle, error) {
-	if found := a.obstacleFor(v.who, v.may); found != "" {
+	if found := a.obstacleFor(v.may); found != "" {
 		return found, nil
 	}
-	if v.held {
+	if v.held != 0 {
 		return ObstacleSignIn, nil
 	}
-	own, err := v.makers.findAskers(ctx, v.state, a)
+	asker, err := v.makers.findAskers(ctx, v.state, a)
 	if err != nil {
 		return "", err
 	}
-	switch {
-	case own(&v.person):
+	if v.asked(asker) {
 		return ObstacleOwn, nil
-	case a.voteOf(v.who) != "":
+	}
+	if a.voteOf(v.who) != "" {
 		return ObstacleVoted, nil
+	}
+	if shared, err := v.sharesVote(ctx, a, asker); err != nil || shared {
+		return ObstacleDeputy, err
 	}
 	return "", nil
 }
 
 // obstacleFor checks the approval's status and the role.
-func (a *Approval) obstacleFor(who account.ID, may bool) Obstacle {
+func (a *Approval) obstacleFor(may bool) Obstacle {
 	switch a.Status {
 	case Pending:
 	case Approved, Denied, Consumed:

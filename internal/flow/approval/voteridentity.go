@@ -25,6 +25,16 @@ func (a *Approvals) findPerson(ctx context.Context, who account.ID) (person, err
 	return person{found, append([]string{string(who), found.Email}, found.FormerEmails...)}, nil
 }
 
+// findPeople returns a voter, and the member in whose place the voter votes unless that is "".
+func (a *Approvals) findPeople(ctx context.Context, who, represented account.ID) ([]person, error) {
+	voter, err := a.findPerson(ctx, who)
+	if err != nil || represented == "" {
+		return []person{voter}, err
+	}
+	member, err := a.findPerson(ctx, represented)
+	return []person{voter, member}, err
+}
+
 // isOneOf reports whether the person is one of others, or counts as one of them because the two accounts share an
 // address that one of them has not proved.
 func (p *person) isOneOf(others []person) bool {

@@ -34,13 +34,14 @@ type entry struct {
 type world struct {
 	t     *testing.T
 	store storage.RecordStore
+	share openset.Share
 	set   *openset.Set[tally, share, entry]
 }
 
 func newWorld(t *testing.T, b openset.Bounds) *world {
 	store := storagetest.NewModel()
-	b.TooMany, b.TooManyByKey, b.TooFast = "too many", "too many by key", "too fast"
-	return &world{t, store, openset.New(openset.Options[tally, share, entry]{
+	b.TooMany, b.TooFast = "too many", "too fast"
+	return &world{t, store, openset.Share{Most: 2, TooMany: "too many by key"}, openset.New(openset.Options[tally, share, entry]{
 		Records: store, Tallies: "thing_tally", List: "thing_newest", Message: "Things can't be read",
 		Tally:  func(r *tally) (*int, *ratelimit.GCRA) { return &r.N, &r.Pace },
 		Share:  func(r *share) *int { return &r.N },
@@ -67,12 +68,22 @@ func (w *world) write(tenant id.Tenant, do func(*openset.Change[tally, share, en
 
 func (w *world) open(tenant id.Tenant, key string, at id.Instant) error {
 	w.t.Helper()
-	return w.write(tenant, func(c *openset.Change[tally, share, entry]) error { return c.Open(w.t.Context(), key, at) })
+	return w.write(tenant, func(c *openset.Change[tally, share, entry]) error { return c.Open(w.t.Context(), at, w.shareOf(key)) })
+}
+
+func (w *world) shareOf(key string) openset.Share {
+	s := w.share
+	s.Key = key
+	return s
 }
 
 func (w *world) close(tenant id.Tenant, key string) {
 	w.t.Helper()
-	if err := w.write(tenant, func(c *openset.Change[tally, share, entry]) error { return c.Close(w.t.Context(), key) }); err != nil {
+	var shares []string
+	if key != "" {
+		shares = append(shares, key)
+	}
+	if err := w.write(tenant, func(c *openset.Change[tally, share, entry]) error { return c.Close(w.t.Context(), shares...) }); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -87,7 +98,7 @@ func (w *world) wantMessage(err error, want string) {
 
 // Each bound refuses what exceeds it, for the organization alone, until an object is closed or time has passed.
 func TestBounds(t *testing.T) {
-	w := newWorld(t, openset.Bounds{Open: 3, ByKey: 2, Burst: 5, Every: time.Second})
+	w := newWorld(t, openset.Bounds{Open: 3, Burst: 5, Every: time.Second})
 	w.wantMessage(w.open(red, "a", 1000), "")
 	w.wantMessage(w.open(red, "a", 1000), "")
 	w.wantMessage(w.open(red, "a", 1000), "too many by key")
@@ -104,11 +115,32 @@ func TestBounds(t *testing.T) {
 	w.wantMessage(w.open(red, "c", 2000), "")
 }
 
+// An object counts for each of its shares, and none of them may be exceeded.
+func TestSeveralShares(t *testing.T) {
+	w := newWorld(t, openset.Bounds{Open: 9, Burst: 9, Every: time.Second})
+	open := func(key, agent string) error {
+		return w.write(red, func(c *openset.Change[tally, share, entry]) error {
+			return c.Open(t.Context(), 1000, w.shareOf(key), openset.Share{Key: "agent/" + agent, Most: 1, TooMany: "too many by agent"})
+		})
+	}
+	w.wantMessage(open("a", "x"), "")
+	w.wantMessage(open("b", "x"), "too many by agent")
+	w.wantMessage(open("a", "y"), "")
+	w.wantMessage(open("a", "z"), "too many by key")
+	w.wantMessage(w.write(red, func(c *openset.Change[tally, share, entry]) error { return c.Close(t.Context(), "a", "agent/x") }), "")
+	w.wantMessage(open("b", "x"), "")
+	for key, want := range map[string]string{"": `{"n":2,"pace":{"paid":"1970-01-01T00:00:04.000Z"}}`, "a": `{"n":1}`, "b": `{"n":1}`, "agent/x": `{"n":1}`, "agent/y": `{"n":1}`} {
+		if r, err := w.store.Get(t.Context(), red, "thing_tally", key); err != nil || string(r.Value) != want {
+			t.Errorf("%q: got %s, %v, want %s", key, r.Value, err, want)
+		}
+	}
+}
+
 // One change may close an object and open another one. Its records have the stored form that the caller chose.
 func TestChange(t *testing.T) {
-	w := newWorld(t, openset.Bounds{Open: 1, ByKey: 1, Burst: 5, Every: time.Second})
+	w := newWorld(t, openset.Bounds{Open: 1, Burst: 5, Every: time.Second})
 	err := w.write(red, func(c *openset.Change[tally, share, entry]) error {
-		err := c.Open(t.Context(), "a", 0)
+		err := c.Open(t.Context(), 0, w.shareOf("a"))
 		if !c.First() {
 			t.Error("the first object is not the first")
 		}
@@ -119,7 +151,7 @@ func TestChange(t *testing.T) {
 		if err := c.Close(t.Context(), "a"); err != nil {
 			return err
 		}
-		err := c.Open(t.Context(), "a", 0)
+		err := c.Open(t.Context(), 0, w.shareOf("a"))
 		if c.First() {
 			t.Error("the second object is the first")
 		}

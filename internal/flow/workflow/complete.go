@@ -131,12 +131,12 @@ func (w *Workflows) prepareEnding(
 	if r.Ended, err = w.events.EventID(ctx, s, statement); err != nil {
 		return act, err
 	}
-	ingestKey := ""
+	var shares []string
 	if r.Shared {
-		ingestKey = r.IngestKeyID
+		shares = append(shares, r.IngestKeyID)
 	}
 	counts := w.stores.running.Begin(s.Identity().Tenant)
-	if err := counts.Close(ctx, ingestKey); err != nil {
+	if err := counts.Close(ctx, shares...); err != nil {
 		return act, err
 	}
 	counted, err := counts.Changes()

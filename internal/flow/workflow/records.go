@@ -139,10 +139,14 @@ func newOpenSet(r storage.RecordStore) *openSet {
 		Share: func(s *shareRecord) *int { return &s.Running },
 		Bounds: openset.Bounds{
 			Open: MaxRunning, TooMany: "10000 runs are running: complete some of them",
-			ByKey: MaxRunningByKey, TooManyByKey: "5000 runs of this ingest key are running: complete some of them",
 			Burst: MaxStarts, Every: startEvery, TooFast: "Too many runs were started: at most 10000 in an hour",
 		},
 	})
+}
+
+// shareOf limits the running runs of an ingest key.
+func shareOf(ingestKey string) openset.Share {
+	return openset.Share{Key: ingestKey, Most: MaxRunningByKey, TooMany: "5000 runs of this ingest key are running: complete some of them"}
 }
 
 // stores are the records of each kind.

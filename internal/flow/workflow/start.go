@@ -208,7 +208,7 @@ func (b *start) startChanges(
 ) ([]storage.Change, error) {
 	w := b.workflows
 	counts := w.stores.running.Begin(b.tenant)
-	if err := counts.Open(ctx, b.IngestKeyID, w.currentTime()); err != nil {
+	if err := counts.Open(ctx, w.currentTime(), shareOf(b.IngestKeyID)); err != nil {
 		return nil, err
 	}
 	counted, err := counts.Changes()

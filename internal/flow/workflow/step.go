@@ -31,6 +31,9 @@ type Step struct {
 	StartedAt string         `json:"started_at,omitzero"`
 	EndedAt   string         `json:"ended_at,omitzero"`
 	Approval  approval.ID    `json:"approval_id,omitzero"` // consumed by the step
+
+	// Traceparent is that of the request, and no part of the step: a repeated request may have another one.
+	Traceparent event.Traceparent `json:"-"`
 }
 
 // actorType is the actor type of all steps.

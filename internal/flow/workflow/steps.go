@@ -232,6 +232,7 @@ func (r *recording) draftRecord(
 	a := log.Attestation{
 		Form: event.FormDigest, PublicKey: signer.Key.Multikey, Signer: event.SignerBridge, Custody: signer.Key.Custody,
 		IngestKeyID: r.ingestKey, Disclosure: settings.Disclosure, Cap: w.orgs.EventsPerMonth(settings),
+		Traceparent: step.Traceparent,
 	}
 	m.judged.Attest(&a)
 	return log.NewDraft(s.Identity(), e, a), nil

@@ -11,7 +11,8 @@
 //   - An error response is {"error", "code"?, "request_id"? (5xx)} with the
 //     text of the fault. The cause of a 5xx is only in the log line with the same
 //     request ID.
-//   - Every response has an X-Request-Id that was generated here, never one from the client.
+//   - Every response has an X-Request-Id that was generated here, never one from the client, except responses of the
+//     AuthZEN API (package ingest), whose protocol demands the client's.
 //   - A log line contains no value of a body, header, query or path. It has
 //     the route's pattern instead of the path.
 //   - If a handler fails or panics after its response has begun, the

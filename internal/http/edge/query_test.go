@@ -20,7 +20,7 @@ func names(text string) (all []string) {
 }
 
 func TestQuery(t *testing.T) {
-	route := Route[Handler]{Query: []string{"a", "b", "limit", "tree_size", "k5"}}
+	route := Route[Handler]{Query: []string{"a", "b", "limit", "tree_size", "k5"}, Repeated: []string{"b"}}
 	for text, want := range map[string]string{
 		"":                                 "",
 		"limit=7":                          "",
@@ -42,6 +42,8 @@ func TestQuery(t *testing.T) {
 		"x=1&x=2":                          `Query parameter "x" is given more than once`,
 		"a=1&%61=1":                        `Query parameter "a" is given more than once`,
 		"a=1&b=1&limit&k5&tree_size&a":     `Query parameter "a" is given more than once`,
+		"b=1&b=2&b=3":                      "",
+		"b=1&b=":                           `Query parameter "b" is empty: give it a value or leave it out`,
 		"a=1;b=2":                          "The query is malformed",
 		"a=%zz":                            "The query is malformed",
 	} {
@@ -109,7 +111,7 @@ func FuzzQuery(f *testing.F) {
 			{given, false, malformed == nil && !twice && !empty},
 			{nil, true, malformed == nil && len(given) == 0},
 		} {
-			if got, err := parseQuery(text, c.known, c.mayBeEmpty); (err == nil) != c.accepted || err == nil && got.Encode() != values.Encode() {
+			if got, err := parseQuery(text, c.known, nil, c.mayBeEmpty); (err == nil) != c.accepted || err == nil && got.Encode() != values.Encode() {
 				t.Errorf("%q with %q: got %v, %v, want accepted: %v", text, c.known, got, err, c.accepted)
 			}
 		}

@@ -17,6 +17,7 @@ type Route[H any] struct {
 	Handler    H
 	Mode       Mode
 	Query      []string // names of the query parameters; others are rejected
+	Repeated   []string // those of Query that may be given more than once
 	AnyQuery   bool     // query parameters are not checked, and Query is empty
 }
 
@@ -36,6 +37,9 @@ func (t *Table[H]) Add(method, pattern string, p Permission, b Body, h H, mode .
 
 // Takes sets the names of the query parameters of the route.
 func (r *Route[H]) Takes(names ...string) { r.Query = names }
+
+// Repeats sets the query parameters, among those of Takes, that may be given more than once.
+func (r *Route[H]) Repeats(names ...string) { r.Repeated = names }
 
 // TakesPage sets the query parameters that ParsePage reads.
 func (r *Route[H]) TakesPage() { r.Takes("after", "limit") }
@@ -133,5 +137,6 @@ type Listed struct {
 	Permission Permission
 	Body       Body
 	Query      []string
+	Repeated   []string // those of Query that may be given more than once
 	AnyQuery   bool
 }

@@ -85,7 +85,7 @@ func mountBelow[H any](r *Router, below chi.Router, s Surface[H], prefix string,
 			below.Method(method, pattern, handler)
 			if !s.Unlisted {
 				r.listed = append(r.listed, Listed{method, route.Pattern, route.Permission, route.Body, route.Query,
-					route.AnyQuery})
+					route.Repeated, route.AnyQuery})
 			}
 			if route.Mode == Fast {
 				r.fast.addRoute(method, route.Pattern, wrapAround(s.Around, handler))

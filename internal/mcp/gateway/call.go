@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/client/guard"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/mcp/message"
 )
@@ -58,11 +59,12 @@ type call struct {
 	key       string
 	isNew     bool // no earlier call had the key
 	trace     id.Trace
-	state     string         // requestState of a request that continues a call, "" for none
-	responses jsontext.Value // its inputResponses, nil for none
-	abandoned chan struct{}  // closed when the client cancels
-	replied   chan struct{}  // closed when the request has its answer
-	deciding  *time.Timer    // ends the wait for a decision
+	caller    event.Traceparent // zero if the client named none
+	state     string            // requestState of a request that continues a call, "" for none
+	responses jsontext.Value    // its inputResponses, nil for none
+	abandoned chan struct{}     // closed when the client cancels
+	replied   chan struct{}     // closed when the request has its answer
+	deciding  *time.Timer       // ends the wait for a decision
 
 	// Used by the goroutine of the call.
 	leg      *call                // the request that the client waits for
@@ -157,7 +159,8 @@ func (s *session) readCall(m message.Message) (*call, error) {
 	if text := params["_meta"]; text != nil && json.Unmarshal(text, &meta) != nil {
 		return nil, errors.New("params: _meta must be an object")
 	}
-	c.token, c.trace = meta["progressToken"], traceOf(meta["traceparent"])
+	c.token, c.caller = meta["progressToken"], callerOf(meta["traceparent"])
+	c.trace = c.caller.TraceID()
 	if c.principal, err = s.gate.principalOf(m, meta); err != nil {
 		return nil, err
 	}
@@ -240,7 +243,7 @@ func (c *call) decide() message.Message {
 	}
 	outcome, err := g.Run(ctx, guard.Action{
 		Key: c.key, KeyIsNew: c.isNew, Tool: c.tool, Payload: c.arguments.members, DigestOnly: c.rule.Digest,
-		Seen: c.rule.Seen, Trace: c.trace, Principal: c.principal,
+		Seen: c.rule.Seen, Trace: c.trace, Traceparent: c.caller.String(), Principal: c.principal,
 	}, c.forward)
 	if !c.staysOpen(ctx, err) {
 		if err := gate.Questions.forget(c.question, c.key); err != nil {
@@ -258,8 +261,8 @@ func (c *call) decide() message.Message {
 
 // forward makes a permitted call, and follows it until the server ends it. The guard calls it once. Its error is
 // guard.ErrInterrupted when it can't be known how far the server came.
-func (c *call) forward(context.Context, guard.Permit) (any, error) {
-	result, err := c.follow()
+func (c *call) forward(_ context.Context, p guard.Permit) (any, error) {
+	result, err := c.follow(p)
 	if result == nil && len(c.trips) > 0 { // how it ended is not known, but what was asked is
 		result = c.recordedResult(nil)
 	}
@@ -267,7 +270,7 @@ func (c *call) forward(context.Context, guard.Permit) (any, error) {
 }
 
 // follow follows the call from the permission to its end.
-func (c *call) follow() (any, error) {
+func (c *call) follow(p guard.Permit) (any, error) {
 	c.mu.Lock()
 	c.stage = permitted
 	if c.dropped {
@@ -277,6 +280,9 @@ func (c *call) follow() (any, error) {
 	c.stage = sent
 	c.mu.Unlock()
 	for {
+		if err := addGrant(&c.leg.request, p); err != nil {
+			return nil, err
+		}
 		m, err := c.leg.exchange(c.session.hurry)
 		if err != nil {
 			return nil, err

@@ -253,6 +253,10 @@ func TestTraceOfCall(t *testing.T) {
 		if got := o.firstEvent(organizations[0]).TraceID; got != want && (want != "" || !strings.HasPrefix(string(got), "trc_")) {
 			t.Errorf("%q: got %q, want %q", parent, got, want)
 		}
+		signed := o.firstEvent(organizations[0]).Traceparent().String()
+		if (signed != "") != (want != "") || !strings.Contains(parent, strings.TrimPrefix(signed, "00")) {
+			t.Errorf("%q: signed %q", parent, signed)
+		}
 		if got := string(server.await("tools/call").Params); !strings.Contains(got, `"traceparent":"`+parent+`"`) {
 			t.Errorf("%q: the server got %s", parent, got)
 		}

@@ -5,13 +5,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"regexp"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/internal/mcp/message"
 )
 
@@ -37,23 +35,15 @@ func (g *Gateway) principalOf(m message.Message, meta map[string]jsontext.Value)
 	return named, nil
 }
 
-// traceOf returns the trace that a caller's traceparent names (W3C Trace Context): its 32 hexadecimal digits. It returns
-// "" for a missing or malformed one.
-func traceOf(text jsontext.Value) id.Trace {
+// callerOf returns the span that a call's _meta names (W3C Trace Context), or the zero value.
+func callerOf(text jsontext.Value) event.Traceparent {
 	var parent string
-	if text == nil || json.Unmarshal(text, &parent) != nil || !traceparent.MatchString(parent) {
-		return ""
+	if text == nil || json.Unmarshal(text, &parent) != nil {
+		return event.Traceparent{}
 	}
-	version, trace, span := parent[:2], parent[3:35], parent[36:52]
-	if version == "ff" || version == "00" && len(parent) > len("00-")+len(trace)+len("-")+len(span)+len("-01") ||
-		strings.Trim(trace, "0") == "" || strings.Trim(span, "0") == "" {
-		return ""
-	}
-	return id.Trace(trace)
+	caller, _ := event.ParseTraceparent(parent)
+	return caller
 }
-
-// traceparent has a version, a trace, a parent and flags. A version after 00 can have more.
-var traceparent = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?$`)
 
 // identify gives the call the key of the open question that an equal call has asked, or a new one.
 func (c *call) identify() {

@@ -129,6 +129,9 @@ func (c *call) recordedResult(result jsontext.Value) any {
 	if len(c.trips) > 0 {
 		members["round_trips"] = c.recordedTrips()
 	}
+	if note := receiptIn(result); note != "" {
+		members["receipt"] = note
+	}
 	output := canonicalText(result)
 	switch {
 	case !c.rule.Output || output == nil:

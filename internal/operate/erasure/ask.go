@@ -27,12 +27,14 @@ type ID string
 
 func newErasureID(now id.Instant) ID { return ID(id.Rising("ers_", now)) }
 
-// Wanted selects the events to erase: the events of one agent, one trace or one principal. Exactly one of these must
-// be set.
+// Wanted selects the events to erase: the events of one agent, one trace, one principal or one subject of on_behalf_of.
+// Exactly one of these must be set.
 type Wanted struct {
 	Agent     id.Agent
 	Trace     id.Trace
 	Principal string
+	Subject   string
+	Issuer    string      // of Subject, or "" for all issuers
 	From, To  index.Bound // the events [From, To)
 	Reason    Reason
 }
@@ -43,6 +45,7 @@ type Wanted struct {
 // legal hold, and fault.RateLimited while MaxOpen erasures wait or if changes come too fast.
 func (e *Erasures) Ask(ctx context.Context, t id.Tenant, asker string, w Wanted) (Erasure, error) {
 	r := record{Reason: w.Reason, Agent: w.Agent, Trace: w.Trace, Principal: w.Principal,
+		Subject: w.Subject, Issuer: w.Issuer,
 		From: bound(w.From), To: bound(w.To)}
 	given := []string{}
 	if w.Agent != "" {
@@ -54,8 +57,11 @@ func (e *Erasures) Ask(ctx context.Context, t id.Tenant, asker string, w Wanted)
 	if w.Principal != "" {
 		given = append(given, "principal")
 	}
+	if w.Subject != "" {
+		given = append(given, "on_behalf_of")
+	}
 	if len(given) != 1 {
-		return Erasure{}, fault.New(fault.Invalid, "Give exactly one of agent_id, trace_id and principal")
+		return Erasure{}, fault.New(fault.Invalid, "Give exactly one of agent_id, trace_id, principal and on_behalf_of")
 	}
 	r.By = given[0]
 	switch {
@@ -66,6 +72,13 @@ func (e *Erasures) Ask(ctx context.Context, t id.Tenant, asker string, w Wanted)
 	case w.Principal != "" && !textcheck.Plain(w.Principal, 1, maxPrincipal):
 		return Erasure{}, fault.New(fault.Invalid,
 			"principal must have 1 to 256 characters, none of them a control character")
+	case w.Subject != "" && !event.ValidSubject(w.Subject):
+		return Erasure{}, fault.New(fault.Invalid,
+			"on_behalf_of must have 1 to 255 characters, none of them a control character, or be a SPIFFE ID")
+	case w.Issuer != "" && w.Subject == "":
+		return Erasure{}, fault.New(fault.Invalid, "issuer requires on_behalf_of")
+	case w.Issuer != "" && !event.ValidIssuer(w.Issuer):
+		return Erasure{}, fault.New(fault.Invalid, "issuer must be an https URL without user, query and fragment")
 	}
 	return e.begin(ctx, t, asker, r)
 }
@@ -162,7 +175,7 @@ func (e *Erasures) begin(ctx context.Context, t id.Tenant, asker string, r recor
 	return made, nil
 }
 
-// describe returns the payload of the statement about a new erasure. It does not contain a principal.
+// describe returns the payload of the statement about a new erasure. It contains neither a principal nor a subject.
 func (r *record) describe(name ID) map[string]any {
 	payload := map[string]any{"erasure_id": name, "reason_code": r.Reason, "by": r.By, "end": r.End}
 	switch {

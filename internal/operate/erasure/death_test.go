@@ -80,7 +80,7 @@ func dieAt(t *testing.T, engine storage.Engine, n int, after bool, way func(*wor
 	m := &enginetest.Mortal{Engine: engine}
 	w := newWorld(t, ledgertest.On(t, m))
 	w.furnish(red)
-	first := sent{"paid", string(w.first[red]), "trc_pay", "mia", "acme.refund", "canary one"}
+	first := sent{"paid", string(w.first[red]), "trc_pay", "mia@red", "acme.refund", "canary one"}
 	second := sent{"more", "agt_a", "trc_pay", "joe", "acme.read", "canary two"}
 	pending := w.ask(red, w.question(red, first))
 	if err := w.approvals.Cancel(t.Context(), red, "ik_test", pending.ID); err != nil {
@@ -175,7 +175,7 @@ func TestRace(t *testing.T) {
 		var g sync.WaitGroup
 		g.Go(func() { // an agent with its approvals, each of which is erased
 			for n := range rounds {
-				e := sent{fmt.Sprintf("paid%d", n), string(w.first[red]), fmt.Sprintf("trc_%d", n), "mia", "acme.refund", fmt.Sprint("canary ", n)}
+				e := sent{fmt.Sprintf("paid%d", n), string(w.first[red]), fmt.Sprintf("trc_%d", n), "mia@red", "acme.refund", fmt.Sprint("canary ", n)}
 				a := w.ask(red, w.question(red, e))
 				w.send(red, e)
 				w.begin(red, erasure.Wanted{Trace: id.Trace(e.trace)})
@@ -202,7 +202,7 @@ func TestRace(t *testing.T) {
 			}
 		})
 		for n := range rounds { // traffic of the other organization
-			w.send(blue, sent{fmt.Sprintf("blue%d", n), "agt_a", "trc_1", "mia", "", "canary"})
+			w.send(blue, sent{fmt.Sprintf("blue%d", n), "agt_a", "trc_1", "mia@red", "", "canary"})
 		}
 		g.Wait()
 		close(done)
@@ -248,13 +248,13 @@ func (w *world) readUntil(done <-chan struct{}, tenant id.Tenant) {
 
 // searchText searches the events of a principal. All results must have that principal.
 func (w *world) searchText(tenant id.Tenant, s *log.State) {
-	page, err := w.index.List(context.WithoutCancel(w.t.Context()), tenant, index.Query{Filter: index.Filter{Principal: "mia"}, Limit: 100})
+	page, err := w.index.List(context.WithoutCancel(w.t.Context()), tenant, index.Query{Filter: index.Filter{Principal: "mia@red"}, Limit: 100})
 	if err != nil {
 		w.t.Error(err)
 		return
 	}
 	for _, row := range page.Rows {
-		if row.Principal != "mia" || row.ErasedBy != 0 {
+		if row.Principal != "mia@red" || row.ErasedBy != 0 {
 			w.t.Errorf("found %+v at size %d", row, s.Size())
 		}
 	}

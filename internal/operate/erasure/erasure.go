@@ -12,7 +12,7 @@
 //   - An erasure affects only events that were in the log when it was requested.
 //   - One append erases at most 4,096 indices. After one append of an organization, other organizations get their turn.
 //   - At most 100 erasures of an organization wait.
-//   - An erasure is done only when no archived object contains an envelope that it erased.
+//   - An erasure is done only when no archived object contains an envelope that it erased, and the index no value of one.
 //   - Reasons are codes from a list. No event, error or log line contains a text that a person wrote or an erased
 //     text. The name of a principal is deleted when its erasure ends.
 //   - Nothing of one organization is visible under another's handle.
@@ -27,6 +27,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/mail"
 	"github.com/agentledger/agentledger/internal/deliver/schedule"
 	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/flow/approval"
@@ -52,6 +53,9 @@ type Ledgers interface {
 type Index interface {
 	List(ctx context.Context, t id.Tenant, q index.Query) (index.Page, error)
 	Find(ctx context.Context, t id.Tenant, name string) (index.Row, error)
+	// ErasuresWaiting reports whether the index may still contain values of envelopes that were erased before the call, and has them
+	// removed.
+	ErasuresWaiting(ctx context.Context, t id.Tenant) (bool, error)
 }
 
 // ApprovalList reads approvals (package approval).
@@ -70,6 +74,7 @@ type Options struct {
 	Approvals  *approval.Approvals
 	Lists      ApprovalList
 	Deliveries *webhook.Sender
+	Mails      *mail.Outbox
 	Settings   *org.Orgs
 
 	Archive Archive          // optional

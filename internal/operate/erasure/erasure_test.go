@@ -17,10 +17,10 @@ import (
 // some returns events of two agents, two traces and two principals.
 func some() []sent {
 	return []sent{
-		{"e0", "agt_a", "trc_1", "mia", "acme.read", "canary zero"},
+		{"e0", "agt_a", "trc_1", "mia@red", "acme.read", "canary zero"},
 		{"e1", "agt_a", "trc_2", "joe", "", "canary one"},
 		{"e2", "agt_b", "trc_1", "joe", "acme.read", "canary two"},
-		{"e3", "agt_b", "trc_2", "mia", "acme.refund", "canary three"},
+		{"e3", "agt_b", "trc_2", "mia@red", "acme.refund", "canary three"},
 	}
 }
 
@@ -34,7 +34,11 @@ func TestErase(t *testing.T) {
 		"agent":     {wanted: erasure.Wanted{Agent: "agt_a"}, left: "[e2 e3]", counts: "2 2 0 0"},
 		"trace":     {wanted: erasure.Wanted{Trace: "trc_1"}, left: "[e1 e3]", counts: "2 2 0 0"},
 		"principal": {wanted: erasure.Wanted{Principal: "joe"}, left: "[e0 e3]", counts: "2 2 0 0"},
-		"nobody":    {wanted: erasure.Wanted{Principal: "kim"}, left: "[e0 e1 e2 e3]", counts: "0 0 0 0"},
+		"subject":   {wanted: erasure.Wanted{Subject: "canary subject", To: index.Bound{Given: true, Index: 2}}, left: "[e2 e3]", counts: "2 2 0 0"},
+		"subject of an issuer": {wanted: erasure.Wanted{Subject: "canary subject", Issuer: "https://a.example"}, left: "[e0 e3]",
+			counts: "2 2 0 0"},
+		"another subject": {wanted: erasure.Wanted{Subject: "joe"}, left: "[e0 e1 e2 e3]", counts: "0 0 0 0"},
+		"nobody":          {wanted: erasure.Wanted{Principal: "kim"}, left: "[e0 e1 e2 e3]", counts: "0 0 0 0"},
 		"range": {wanted: erasure.Wanted{Agent: "agt_b", To: index.Bound{Given: true, Index: 3}},
 			left: "[e0 e1 e3]", counts: "1 1 0 0"},
 		"begin": {wanted: erasure.Wanted{Agent: "agt_a", From: index.Bound{Given: true, Index: 1}},
@@ -64,7 +68,7 @@ func TestErase(t *testing.T) {
 			wantText(t, "left of the other organization", w.left(blue), "[e0 e1 e2 e3]")
 			got := w.find(red, made.ID)
 			wantText(t, "counts", fmt.Sprint(got.Matched, got.Erased, got.Already, got.ApprovalsErased), tt.counts)
-			wantText(t, "end", fmt.Sprintf("%s %v %q", got.State, got.Examined == got.End, got.Principal), `done true ""`)
+			wantText(t, "end", fmt.Sprintf("%s %v %q", got.State, got.Examined == got.End, got.Principal+got.Subject+got.Issuer), `done true ""`)
 			if _, err := w.erasures.Find(t.Context(), blue, made.ID); !fault.Is(err, fault.NotFound) {
 				t.Errorf("the other organization finds it: %v", err)
 			}
@@ -77,7 +81,7 @@ func TestErase(t *testing.T) {
 func TestStatements(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	w.send(red, some()...)
-	made := w.begin(red, erasure.Wanted{Principal: "mia", Reason: erasure.ByConsent})
+	made := w.begin(red, erasure.Wanted{Principal: "mia@red", Reason: erasure.ByConsent})
 	w.drain()
 	again := w.begin(red, erasure.Wanted{Agent: "agt_a"})
 	w.drain()
@@ -92,8 +96,28 @@ func TestStatements(t *testing.T) {
 		{Kind: "ledger_envelope_erased", Principal: ann, Payload: `{"ranges":[[1,2]],"reason":"data_subject_request"}`},
 	}
 	wantText(t, "statements", w.Audit(t, red), want)
-	wantText(t, "places of the principal", w.places(red, "mia"), "[]")
+	wantText(t, "places of the principal", w.places(red, "mia@red"), "[]")
 	wantText(t, "places of a text", w.places(red, "canary three"), "[]")
+}
+
+// Approvals have no subject: an erasure by subject erases those of its events alone, and states no subject.
+func TestEraseBySubject(t *testing.T) {
+	w := newWorld(t, ledgertest.New(t))
+	w.furnish(red)
+	w.activate(red, "pol")
+	asked := w.ask(red, w.question(red, some()[3]))
+	w.send(red, some()...)
+	made := w.begin(red, erasure.Wanted{Subject: "canary subject", Issuer: "https://a.example"})
+	w.drain()
+	got := w.find(red, made.ID)
+	wantText(t, "counts", fmt.Sprint(got.Matched, got.Erased, got.Already, got.ApprovalsErased), "2 2 0 0")
+	if a, err := w.approvals.Find(t.Context(), red, asked.ID); err != nil || a.ErasedAt != 0 {
+		t.Errorf("the approval: got erased at %v, %v", a.ErasedAt, err)
+	}
+	w.begin(red, erasure.Wanted{Subject: "canary subject"})
+	w.drain()
+	wantText(t, "left", w.left(red), "[]")
+	wantText(t, "places of the subject", w.places(red, "canary subject"), "[]")
 }
 
 func TestAskRefuses(t *testing.T) {
@@ -108,6 +132,10 @@ func TestAskRefuses(t *testing.T) {
 		"agent":          {Agent: "a b", Reason: erasure.ByRequest},
 		"trace":          {Trace: "..", Reason: erasure.ByRequest},
 		"principal":      {Principal: "a\n", Reason: erasure.ByRequest},
+		"subject":        {Subject: "a\n", Reason: erasure.ByRequest},
+		"SPIFFE ID":      {Subject: "spiffe://A", Reason: erasure.ByRequest},
+		"issuer":         {Subject: "a", Issuer: "a", Reason: erasure.ByRequest},
+		"issuer alone":   {Principal: "a", Issuer: "https://a.example", Reason: erasure.ByRequest},
 		"long principal": {Principal: strings.Repeat("x", 257), Reason: erasure.ByRequest},
 	} {
 		_, err := w.erasures.Ask(t.Context(), red, ann, wanted)

@@ -16,6 +16,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/mail"
 	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/http/egress"
@@ -118,7 +119,7 @@ func (w *world) open() {
 	w.index = index.New(index.Options{Ledgers: w.Ledgers, Store: w.Engine, Clock: w.Clock})
 	w.erasures = erasure.New(erasure.Options{Records: w.Engine, Events: w.SystemEvents, Ledgers: w.Ledgers, Index: w.index,
 		Eraser: &erasure.EnvelopeEraser{Appender: w.SystemEvents, Ledgers: w.Ledgers}, Approvals: w.approvals, Lists: w.approvals,
-		Deliveries: w.webhooks, Archive: w.archive, Settings: w.orgs, Clock: w.Clock})
+		Deliveries: w.webhooks, Mails: mail.New(mail.Options{Records: w.Engine, Keyring: w.Keyring(), Clock: w.Clock}), Archive: w.archive, Settings: w.orgs, Clock: w.Clock})
 }
 
 // deaf is a receiver that fails every delivery.
@@ -180,6 +181,9 @@ func (w *world) sign(tenant id.Tenant, e sent) *event.Envelope {
 		"schema_version": 1, "event_id": e.id, "organization_id": ledgertest.Organization(tenant).String(), "trace_id": e.trace,
 		"agent_id": e.agent, "key_id": "key_test", "emitted_at": "2026-11-20T12:00:00.000Z", "actor_type": "agent",
 		"actor_principal": e.principal, "action_kind": "tool_call", "policy_decision": "allow", "payload": json.RawMessage(e.payload()),
+	}
+	if issuer := map[string]string{"joe": "https://a.example", "mia@red": "https://b.example"}[e.principal]; issuer != "" {
+		members["on_behalf_of"] = map[string]any{"issuer": issuer, "subject": "canary subject"} // the same name at two issuers
 	}
 	if e.tool != "" {
 		members["tool_name"] = e.tool

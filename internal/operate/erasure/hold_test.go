@@ -62,7 +62,7 @@ func (b *between) List(ctx context.Context, t id.Tenant, f approval.Filter, befo
 func TestHoldBetweenLookAndAppend(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	w.furnish(red)
-	e := sent{"paid", string(w.first[red]), "trc_pay", "mia", "acme.refund", "canary"}
+	e := sent{"paid", string(w.first[red]), "trc_pay", "mia@red", "acme.refund", "canary"}
 	w.ask(red, w.question(red, e))
 	w.send(red, e)
 	b := &between{ApprovalList: w.approvals}
@@ -83,7 +83,7 @@ func TestHoldRaced(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	for n := range 40 {
 		name := fmt.Sprintf("r%d", n)
-		w.send(red, sent{name, "agt_" + name, "trc", "mia", "", "text"})
+		w.send(red, sent{name, "agt_" + name, "trc", "mia@red", "", "text"})
 		w.begin(red, erasure.Wanted{Agent: id.Agent("agt_" + name)})
 	}
 	done := make(chan struct{})
@@ -125,7 +125,7 @@ func (w *world) retain(tenant id.Tenant, days int) {
 func TestRetention(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	w.furnish(red)
-	e := sent{"paid", string(w.first[red]), "trc_pay", "mia", "acme.refund", "canary"}
+	e := sent{"paid", string(w.first[red]), "trc_pay", "mia@red", "acme.refund", "canary"}
 	pending := w.ask(red, w.question(red, e))
 	w.send(red, e)
 	w.send(red, some()[:2]...)
@@ -233,7 +233,7 @@ func TestRetentionReadsOnce(t *testing.T) {
 func TestTurns(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	for n := range 20 {
-		e := sent{fmt.Sprintf("e%d", n), fmt.Sprintf("agt_%d", n), "trc", "mia", "", "text"}
+		e := sent{fmt.Sprintf("e%d", n), fmt.Sprintf("agt_%d", n), "trc", "mia@red", "", "text"}
 		w.send(red, e)
 		w.begin(red, erasure.Wanted{Agent: id.Agent(e.agent)})
 	}

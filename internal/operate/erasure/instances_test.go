@@ -114,7 +114,7 @@ func raceHold(t *testing.T, w *world) bool {
 	const erasures, early = 90, 10 // even a fast second instance needs a while for the rest
 	for n := range erasures {
 		name := fmt.Sprintf("r%d", n)
-		w.send(red, sent{name, "agt_" + name, "trc", "mia", "", "text"})
+		w.send(red, sent{name, "agt_" + name, "trc", "mia@red", "", "text"})
 		w.begin(red, erasure.Wanted{Agent: id.Agent("agt_" + name)})
 	}
 	w.retain(red, 1)

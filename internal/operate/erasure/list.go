@@ -28,12 +28,14 @@ type Erasure struct {
 	AskedAt id.Instant
 	EndedAt id.Instant // 0 if it has not ended
 
-	By        string      // event_id, agent_id, trace_id or principal
+	By        string      // event_id, agent_id, trace_id, principal or on_behalf_of
 	Event     id.Event    // if By is event_id
 	Approval  approval.ID // whose payload is erased if Event is the service's own, otherwise ""
 	Agent     id.Agent    // if By is agent_id
 	Trace     id.Trace    // if By is trace_id
 	Principal string      // if By is principal; "" after the end
+	Subject   string      // if By is on_behalf_of; "" after the end
+	Issuer    string      // of Subject; "" for all issuers, and after the end
 	From, To  index.Bound // the events [From, To), unless By is event_id
 	End       id.Index    // size of the log at the request: no later event is erased
 
@@ -58,6 +60,7 @@ func (r *record) toErasure(name ID) Erasure {
 	made := Erasure{
 		ID: name, State: r.state(), Reason: r.Reason, AskedBy: r.AskedBy, AskedAt: r.AskedAt, EndedAt: r.EndedAt,
 		By: r.By, Event: r.Event, Approval: r.Approval, Agent: r.Agent, Trace: r.Trace, Principal: r.Principal,
+		Subject: r.Subject, Issuer: r.Issuer,
 		End: r.End, Examined: r.Next, Matched: r.Matched, Erased: r.Erased, Already: r.Already,
 		ApprovalsErased: r.Approvals, DeliveriesCorrected: r.Texts,
 	}

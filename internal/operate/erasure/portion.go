@@ -100,7 +100,7 @@ func (e *Erasures) eraseApprovals(
 	switch {
 	case v.Approval != "":
 		p.approvals = []approval.ID{v.Approval}
-	case v.Event == "":
+	case v.Event == "" && v.Subject == "": // approvals have no subject: those of the matching events are erased with them
 		if p.approvals, next, err = e.findPayloads(ctx, t, s, v); err != nil {
 			return err
 		}

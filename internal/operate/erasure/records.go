@@ -33,7 +33,7 @@ type phase int
 
 // The phases, in order. Their numbers are stored.
 const (
-	phaseApprovals phase = iota // payloads of approvals, by the agent, trace or principal of the request
+	phaseApprovals phase = iota // payloads of approvals, by the agent, trace or principal of the request; of no subject
 	phaseEvents                 // envelopes, and payloads of approvals for the same actions
 	phaseTexts                  // texts in deliveries
 	phaseDone
@@ -56,8 +56,10 @@ type record struct {
 	Approval  approval.ID `json:"approval_id,omitzero"` // of Event, if it is the service's own event about an approval
 	Agent     id.Agent    `json:"agent_id,omitzero"`
 	Trace     id.Trace    `json:"trace_id,omitzero"`
-	Principal string      `json:"principal,omitzero"` // deleted at the end
-	By        string      `json:"by"`                 // name of the member above
+	Principal string      `json:"principal,omitzero"`    // deleted at the end
+	Subject   string      `json:"on_behalf_of,omitzero"` // deleted at the end
+	Issuer    string      `json:"issuer,omitzero"`       // deleted at the end
+	By        string      `json:"by"`                    // name of the member above
 	From      bound       `json:"from,omitzero"`
 	To        bound       `json:"to,omitzero"`
 	End       id.Index    `json:"end"` // size of the log at the request
@@ -78,6 +80,7 @@ type record struct {
 // filter returns the filter of the events.
 func (r *record) filter() index.Filter {
 	f := index.Filter{Agent: r.Agent, Trace: r.Trace, Principal: r.Principal,
+		Subject: r.Subject, Issuer: r.Issuer,
 		From: index.Bound(r.From), To: index.Bound(r.To)}
 	return f
 }

@@ -150,6 +150,19 @@ func (e *Erasures) correctTexts(ctx context.Context, t id.Tenant, r records.Vers
 	if !r.Value.Texts {
 		return nil
 	}
-	_, err := e.Deliveries.EraseTexts(ctx, t, gone{e})
-	return err
+	if _, err := e.eraseUnsent(ctx, t); err != nil {
+		return err
+	}
+	return e.checkValues(ctx, t)
+}
+
+// eraseUnsent removes erased texts from what waits to be sent, and returns the number of changed deliveries and deleted
+// mails.
+func (e *Erasures) eraseUnsent(ctx context.Context, t id.Tenant) (int, error) {
+	changed, err := e.Deliveries.EraseTexts(ctx, t, gone{e})
+	if err != nil {
+		return changed, err
+	}
+	deleted, err := e.Mails.EraseTexts(ctx, t, gone{e}.ApprovalErased)
+	return changed + deleted, err
 }

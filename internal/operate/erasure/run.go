@@ -1,6 +1,7 @@
 package erasure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -154,13 +155,13 @@ func (e *Erasures) step(ctx context.Context, t id.Tenant, r *records.Versioned[r
 func (e *Erasures) finish(ctx context.Context, t id.Tenant, r *records.Versioned[record]) error {
 	v := &r.Value
 	if v.Erased+v.Approvals > 0 && !v.TextsGone {
-		changed, err := e.Deliveries.EraseTexts(ctx, t, gone{e})
+		changed, err := e.eraseUnsent(ctx, t)
 		if err != nil {
 			return err
 		}
 		v.Texts += uint64(changed)
 	}
-	if err := e.checkObjects(ctx, t, r); err != nil {
+	if err := e.checkCopies(ctx, t, r); err != nil {
 		return err
 	}
 	tally, err := e.tallies.Get(ctx, t, "")
@@ -172,8 +173,8 @@ func (e *Erasures) finish(ctx context.Context, t id.Tenant, r *records.Versioned
 	if err != nil {
 		return err
 	}
-	forget := v.Principal != ""
-	v.Phase, v.Principal, v.EndedAt = phaseDone, "", e.currentTime()
+	forget := v.Principal != "" || v.Subject != ""
+	v.Phase, v.Principal, v.Subject, v.Issuer, v.EndedAt = phaseDone, "", "", "", e.currentTime()
 	ended, err := e.erasures.Put(*r)
 	if err != nil {
 		return err
@@ -182,9 +183,35 @@ func (e *Erasures) finish(ctx context.Context, t id.Tenant, r *records.Versioned
 	return e.write(ctx, t, counted, ended)
 }
 
-// checkObjects returns errObjects while the archive still contains erased envelopes of the organization. The
-// deliveries have been corrected before.
-func (e *Erasures) checkObjects(ctx context.Context, t id.Tenant, r *records.Versioned[record]) error {
+// checkCopies returns errObjects or errLag while the archive or the index still contains erased envelopes. The texts are
+// gone from the deliveries then, which the record says, so that they are removed and counted once.
+func (e *Erasures) checkCopies(ctx context.Context, t id.Tenant, r *records.Versioned[record]) error {
+	err := e.checkObjects(ctx, t)
+	if err == nil {
+		err = e.checkValues(ctx, t)
+	}
+	if waits := errors.Is(err, errObjects) || errors.Is(err, errLag); !waits || r.Value.TextsGone {
+		return err
+	}
+	r.Value.TextsGone = true
+	change, failed := e.erasures.Put(*r)
+	if failed == nil {
+		failed = e.write(ctx, t, change)
+	}
+	return cmp.Or(failed, err)
+}
+
+// checkValues returns errLag while the index contains values of erased envelopes.
+func (e *Erasures) checkValues(ctx context.Context, t id.Tenant) error {
+	waiting, err := e.Index.ErasuresWaiting(ctx, t)
+	if err == nil && waiting {
+		err = errLag
+	}
+	return err
+}
+
+// checkObjects returns errObjects while the archive still contains erased envelopes of the organization.
+func (e *Erasures) checkObjects(ctx context.Context, t id.Tenant) error {
 	if e.Archive == nil {
 		return nil
 	}
@@ -192,18 +219,8 @@ func (e *Erasures) checkObjects(ctx context.Context, t id.Tenant, r *records.Ver
 	if err != nil {
 		return errUnreadable("read the archive", err)
 	}
-	if !waiting {
-		return nil
+	if waiting {
+		return errObjects
 	}
-	if !r.Value.TextsGone {
-		r.Value.TextsGone = true
-		change, err := e.erasures.Put(*r)
-		if err == nil {
-			err = e.write(ctx, t, change)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return errObjects
+	return nil
 }

@@ -39,6 +39,8 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/internal/tenant/share"
+	"github.com/agentledger/agentledger/internal/tenant/slacklink"
 	"github.com/agentledger/agentledger/internal/tenant/voterkey"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -54,7 +56,7 @@ var checks = sync.OnceValue(func() map[storage.Kind]Check {
 		approval.RecordChecks, notify.RecordChecks, workflow.RecordChecks,
 		mail.RecordChecks, directory.RecordChecks, erasure.RecordChecks, witness.RecordChecks, streamexport.RecordChecks,
 		sysevent.RecordChecks, account.RecordChecks, agent.RecordChecks, apitoken.RecordChecks, member.RecordChecks,
-		org.RecordChecks, policystore.RecordChecks, quota.RecordChecks, voterkey.RecordChecks, webhook.RecordChecks, log.RecordChecks,
+		org.RecordChecks, policystore.RecordChecks, quota.RecordChecks, share.RecordChecks, slacklink.RecordChecks, voterkey.RecordChecks, webhook.RecordChecks, log.RecordChecks,
 	} {
 		maps.Copy(all, owned())
 	}

@@ -11,9 +11,12 @@
 package simulate
 
 import (
+	"bytes"
 	"context"
 	"iter"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/event"
 
@@ -87,6 +90,46 @@ type Report struct {
 	Changed             int // events with a different effective decision
 	Tightened, Loosened int // subsets of Changed
 	Changes             []Change
+
+	NowAllowed, NowAsked, NowDenied int // Changed by the decision that would take effect
+
+	// Seen contains the names of the members of the evaluated payloads by tool, for at most MaxSeenTools tools. A tool whose payloads have
+	// more than 64 names, or long ones, has none.
+	Seen map[id.Tool]map[string]bool
+}
+
+// Bounds of Seen.
+const (
+	MaxSeenTools = 200
+	maxSeenNames = 64 // of a tool
+	maxSeenName  = 64 // bytes
+)
+
+// notePayload adds the names of the members of a payload to Seen.
+func (r *Report) notePayload(tool id.Tool, payload []byte) {
+	names, known := r.Seen[tool]
+	if !known && len(r.Seen) == MaxSeenTools || known && names == nil {
+		return
+	}
+	if names == nil {
+		names = make(map[string]bool)
+	}
+	d := jsontext.NewDecoder(bytes.NewReader(payload))
+	_, err := d.ReadToken()
+	for err == nil && d.PeekKind() == '"' {
+		var token jsontext.Token
+		if token, err = d.ReadToken(); err != nil {
+			break
+		}
+		name := token.String()
+		names[name] = true
+		if len(names) > maxSeenNames || len(name) > maxSeenName {
+			names = nil
+			break
+		}
+		err = d.SkipValue()
+	}
+	r.Seen[tool] = names
 }
 
 // Change is an event that would be decided differently.
@@ -108,6 +151,8 @@ type Change struct {
 type Range struct {
 	Last int      // from 1
 	To   id.Index // 0 or an index beyond the end means the end of the ledger
+
+	Since id.Instant // events received earlier are skipped; 0: none
 }
 
 // SimulateEvents decides a range of a ledger's events again with another policy, as if it had been active at each of
@@ -125,8 +170,8 @@ func (r *Simulator) SimulateEvents(ctx context.Context, t id.Tenant, p policy.Po
 		return Report{}, err
 	}
 	begin, end := of.within(state.Size())
-	run := run{end: end, counters: newCounters()}
-	run.report = Report{Begin: begin, End: begin, Shadow: make(map[string]int)}
+	run := run{end: end, since: of.Since, counters: newCounters()}
+	run.report = Report{Begin: begin, End: begin, Shadow: make(map[string]int), Seen: make(map[id.Tool]map[string]bool)}
 	if run.policy, err = r.compilePolicy(ctx, t, p); err != nil {
 		return Report{}, err
 	}
@@ -199,7 +244,8 @@ func (r *Simulator) simulateTurn(ctx context.Context, t id.Tenant, state *log.St
 
 // run is one simulation.
 type run struct {
-	end      id.Index // index after the last event
+	end      id.Index   // index after the last event
+	since    id.Instant // earlier events are skipped
 	policy   *policy.Compiled
 	counters *counters
 	report   Report
@@ -218,6 +264,9 @@ func (r *run) simulateEvent(ctx context.Context, e storage.Event) error {
 	if err != nil {
 		return err
 	}
+	if record.ReceivedAt < r.since {
+		return nil
+	}
 	envelope, err := event.Parse(e.Envelope, event.Options{MaxBytes: len(e.Envelope), Server: true})
 	if err != nil {
 		return err
@@ -227,6 +276,7 @@ func (r *run) simulateEvent(ctx context.Context, e storage.Event) error {
 		return nil
 	}
 	r.report.Evaluated++
+	r.report.notePayload(envelope.Tool, envelope.Payload)
 	evaluation, err := policystore.Apply(ctx, r.policy, inputOfEvent(&record, envelope))
 	if err != nil {
 		return err
@@ -251,6 +301,14 @@ func (r *run) noteChange(record *event.Record, envelope *event.Envelope, effecti
 		r.report.Tightened++
 	} else {
 		r.report.Loosened++
+	}
+	switch effective {
+	case id.Allow:
+		r.report.NowAllowed++
+	case id.Deny:
+		r.report.NowDenied++
+	default:
+		r.report.NowAsked++
 	}
 	if len(r.report.Changes) == maxChanges {
 		return

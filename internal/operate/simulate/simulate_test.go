@@ -2,6 +2,9 @@ package simulate_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,9 +33,14 @@ func TestEvents(t *testing.T) {
 	}
 	changes := got.Changes
 	got.Changes = nil
-	want := simulate.Report{Begin: 0, End: 72, Complete: true, Evaluated: 70, WithoutTool: 1, Erased: 1, Shadow: map[string]int{"watch": 69}, Changed: 49, Loosened: 49}
+	want := simulate.Report{Begin: 0, End: 72, Complete: true, Evaluated: 70, WithoutTool: 1, Erased: 1, Shadow: map[string]int{"watch": 69}, Changed: 49, Loosened: 49, NowAllowed: 49,
+		Seen: map[id.Tool]map[string]bool{"acme.pay.refund": {"amount": true}}}
 	if fmt.Sprint(got) != fmt.Sprint(want) || len(changes) != 49 {
 		t.Errorf("got %+v and %d changes, want %+v", got, len(changes), want)
+	}
+	since := simulate.Range{Last: 1000, Since: changes[0].ReceivedAt + 1}
+	if got, err := w.newSimulator().SimulateEvents(t.Context(), red, *loose, since); err != nil || got.Changed >= 49 {
+		t.Errorf("since a time: got %+v, %v", got, err)
 	}
 	if c := changes[0]; c.Sequence != 22 || c.Recorded != id.Deny || c.RecordedRule != "cap" || c.RecordedPolicy != "spending" || c.Simulated != id.Allow || c.Rule != "default" {
 		t.Errorf("got %+v", c)
@@ -118,5 +126,50 @@ func TestEventsWithResults(t *testing.T) {
 	w.send(red, nil, "acme.pay.refund", `{}`, id.Allow)
 	if got, err = w.newSimulator().SimulateEvents(t.Context(), red, *limited, simulate.Range{Last: 10}); err != nil || got.Changed != 1 || got.Tightened != 1 {
 		t.Errorf("another kind: got %+v, %v", got, err)
+	}
+}
+
+// The members of payloads are noted by tool, for a bounded number of tools and names, and only of the organization's own events.
+func TestSeenMembers(t *testing.T) {
+	w := newWorld(t)
+	simulator := simulate.New(simulate.Options{Ledgers: w, Clock: w.Clock})
+	many := func(n int, name string) string {
+		text := "{"
+		for i := range n {
+			text += fmt.Sprintf(`"%s%d":[{"x":1}],`, name, i)
+		}
+		return text + `"z":1}`
+	}
+	w.send(red, nil, "a.first", `{"one":1,"two":{"three":3}}`, id.Allow)
+	w.send(red, nil, "a.first", `{"four":[{"five":5}]}`, id.Allow)
+	w.send(red, nil, "a.none", `{}`, id.Allow)
+	w.send(red, nil, "a.full", many(63, "n"), id.Allow)
+	w.send(red, nil, "a.many", many(64, "n"), id.Allow)
+	w.send(red, nil, "a.many", `{"later":1}`, id.Allow)
+	w.send(red, nil, "a.long", many(1, strings.Repeat("n", 64)), id.Allow)
+	w.send(blue, nil, "a.first", `{"blue":1}`, id.Allow)
+	for i := range 250 {
+		w.send(red, nil, fmt.Sprintf("more.t%d", i), `{"m":1}`, id.Allow)
+	}
+	_, p := compile(t, `[{"rule_id":"r","tool":"a.**","decision":"allow"}]`)
+	report, err := simulator.SimulateEvents(t.Context(), red, *p, simulate.Range{Last: simulate.MaxEvents})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tool, want := range map[id.Tool]string{"a.first": "[four one two]", "a.none": "[]"} {
+		if got := fmt.Sprint(slices.Sorted(maps.Keys(report.Seen[tool]))); got != want {
+			t.Errorf("%s: got %s, want %s", tool, got, want)
+		}
+	}
+	if n := len(report.Seen["a.full"]); n != 64 {
+		t.Errorf("got %d names, want 64", n)
+	}
+	for _, tool := range []id.Tool{"a.many", "a.long"} {
+		if names, known := report.Seen[tool]; !known || names != nil {
+			t.Errorf("%s: got %v, %v; want none", tool, names, known)
+		}
+	}
+	if len(report.Seen) != 200 {
+		t.Errorf("got %d tools, want 200", len(report.Seen))
 	}
 }

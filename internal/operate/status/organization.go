@@ -59,7 +59,7 @@ func (s *Service) ReportOrganization(ctx context.Context, t id.Tenant) (*Organiz
 // WriteText writes the state as text for an operator.
 func (o *Organization) WriteText(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%s\n%s\nanchored at %s; %s, cosigned at %s, quorum at %d\n",
-		o.State, o.describe(), textcheck.Count(o.AnchoredSize, "event"), textcheck.Count(o.Witnesses, "witness", "witnesses"),
+		o.State, o.Describe(), textcheck.Count(o.AnchoredSize, "event"), textcheck.Count(o.Witnesses, "witness", "witnesses"),
 		textcheck.Count(o.CosignedSize, "event"), o.QuorumSize)
 	return err
 }

@@ -271,7 +271,11 @@ func TestBackupInReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Metrics = prometheus.NewRegistry()
-	if got := namesOf(report(t, o)); fmt.Sprint(got) != "[AgentledgerBackupOld]" {
+	unread := report(t, o)
+	if got := namesOf(unread); fmt.Sprint(got) != "[AgentledgerBackupOld]" {
+		t.Errorf("a note that can't be read: got %v", got)
+	}
+	if got := unread.Lines()[len(unread.Lines())-1]; got != (Line{"backup", "the note of the latest backup can't be read"}) {
 		t.Errorf("a note that can't be read: got %v", got)
 	}
 }

@@ -37,17 +37,25 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, f := range r.Findings {
 		fmt.Fprintf(&b, "%s: %s: %s\n    do: %s\n", f.Severity, f.Name, f.Summary, f.Do)
 	}
-	for _, line := range slices.Concat(r.programLines(), r.ledgerLines(), r.upkeepLines()) {
-		fmt.Fprintf(&b, "%-14s%s\n", line[0], line[1])
+	for _, line := range r.Lines() {
+		fmt.Fprintf(&b, "%-14s%s\n", line.Part, line.Text)
 	}
 	for _, l := range r.Worst {
-		b.WriteString(l.describe() + "\n")
+		b.WriteString(l.Describe() + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func (r *Report) programLines() [][2]string {
+// Line describes a part of the service in words.
+type Line struct{ Part, Text string }
+
+// Lines describes each part of the service. The command prints them, and the operator's page shows them.
+func (r *Report) Lines() []Line {
+	return slices.Concat(r.programLines(), r.ledgerLines(), r.upkeepLines())
+}
+
+func (r *Report) programLines() []Line {
 	ready := "ready"
 	switch {
 	case !r.Ready:
@@ -55,7 +63,7 @@ func (r *Report) programLines() [][2]string {
 	case r.ReadOnly:
 		ready = "ready, read-only"
 	}
-	return [][2]string{
+	return []Line{
 		{"service", fmt.Sprintf("%s, up for %s", ready, time.Duration(r.Program.UptimeSeconds)*time.Second)},
 		{"versions", fmt.Sprintf("program %s, %s, %s store of format %d", r.Program.Version, r.Program.Go,
 			r.Store.Engine, r.Store.Format)},
@@ -65,7 +73,7 @@ func (r *Report) programLines() [][2]string {
 	}
 }
 
-func (r *Report) ledgerLines() [][2]string {
+func (r *Report) ledgerLines() []Line {
 	due := "unknown, because the store does not respond"
 	if r.Webhooks != nil {
 		due = fmt.Sprintf("%d due%s", r.Webhooks.Due, textIf(r.Webhooks.More, " or more"))
@@ -75,7 +83,7 @@ func (r *Report) ledgerLines() [][2]string {
 		counted = ", as of " + r.Events.CountedAt.String()
 	}
 	resting := textIf(len(r.Witnesses.Resting) > 0, ", paused: "+strings.Join(r.Witnesses.Resting, ", "))
-	return [][2]string{
+	return []Line{
 		{"events", fmt.Sprintf("%d, %d of them not re-verified%s; %s for an append", r.Events.Total,
 			r.Events.NotReverified, counted, textcheck.Count(r.Events.Queued, "waits", "wait"))},
 		{"ledgers", fmt.Sprintf("%d frozen, %d read_only, %d held, %d suspect%s; %d missing, %d ahead of the clock",
@@ -111,22 +119,25 @@ func (e Exports) describe() string {
 	return text
 }
 
-func (r *Report) upkeepLines() (lines [][2]string) {
+func (r *Report) upkeepLines() (lines []Line) {
 	for _, n := range r.Nodes {
-		lines = append(lines, [2]string{"node", n.describe()})
+		lines = append(lines, Line{"node", n.describe()})
 	}
 	for _, v := range r.Volumes {
-		lines = append(lines, [2]string{"disk, " + v.Folder, v.describeSpace()})
+		lines = append(lines, Line{"disk, " + v.Folder, v.describeSpace()})
 	}
 	if r.CertificateEndsAt != nil {
-		lines = append(lines, [2]string{"certificate", "ends at " + r.CertificateEndsAt.String()})
+		lines = append(lines, Line{"certificate", "ends at " + r.CertificateEndsAt.String()})
 	}
 	if a := r.Archive; a != nil {
-		lines = append(lines, [2]string{"archive", fmt.Sprintf("since the start %s moved, %s of damaged "+
+		lines = append(lines, Line{"archive", fmt.Sprintf("since the start %s moved, %s of damaged "+
 			"objects; %.0f s behind, erasures %.0f s", textcheck.Count(a.MovedBundles, "bundle"), textcheck.Count(a.Damaged, "read"),
 			a.WaitSeconds, a.ErasureSeconds)})
 	}
 	made := "no backup by agentledger backup"
+	if r.BackupUnread {
+		made = "the note of the latest backup can't be read"
+	}
 	if b := r.Backup; b != nil {
 		made = fmt.Sprintf("%s, of %s, %s, verified: %s", b.Path, b.MadeAt.Format(time.RFC3339),
 			textcheck.Count(b.Events, "event"), b.Verification)
@@ -134,7 +145,7 @@ func (r *Report) upkeepLines() (lines [][2]string) {
 			made += "; " + b.LastFailure.Path + " failed"
 		}
 	}
-	return append(lines, [2]string{"backup", made})
+	return append(lines, Line{"backup", made})
 }
 
 // describeSpace describes the free space in words: bytes, share and hours.
@@ -154,7 +165,8 @@ func (n Node) describe() string {
 		textcheck.Count(n.Shards, "shard"), n.BeatAgeSeconds, textIf(n.Leaving, ", stopping or not ready"), textIf(n.Self, ", this node"))
 }
 
-func (l Ledger) describe() string {
+// Describe describes the ledger in words.
+func (l Ledger) Describe() string {
 	text := fmt.Sprintf("%s (%s): %s", l.Origin, l.Slug, textcheck.Count(l.Size, "event"))
 	if l.NewestEventAt != nil {
 		text += ", the latest from " + l.NewestEventAt.String()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/deliver/slack"
 	"github.com/agentledger/agentledger/internal/deliver/webhook"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/flow/workflow"
@@ -27,6 +28,9 @@ import (
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/apitoken"
+	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/internal/tenant/share"
+	"github.com/agentledger/agentledger/internal/tenant/slacklink"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/storage/storagetest"
@@ -65,6 +69,7 @@ var kinds = map[storage.Kind]struct {
 	"bridge_key":             {moves, ""},
 	"console_token":          {moves, ""},
 	"count":                  {moves, ""},
+	"deputy":                 {moves, ""},
 	"ingest_key":             {moves, ""},
 	"ingest_key_use":         {moves, ""},
 	"invitation":             {moves, ""},
@@ -79,7 +84,11 @@ var kinds = map[storage.Kind]struct {
 	"policy_digest":          {moves, ""},
 	"policy_version":         {moves, ""},
 	"retention":              {moves, "names the log that it is in, and begins anew in another"},
+	"saved_views":            {moves, ""},
+	"slack_link":             {moves, ""},
+	"slack_window":           {moves, ""},
 	"statement_pace":         {moves, ""},
+	"share":                  {moves, ""},
 	"stream_export":          {moves, ""},
 	"stream_export_position": {moves, "names the log that it is in, so it goes on behind the predecessor"},
 	"stream_export_status":   {moves, ""},
@@ -88,6 +97,7 @@ var kinds = map[storage.Kind]struct {
 	"voter_key":              {moves, "names the log that it signs in, and signs nothing in another"},
 	"voter_mail":             {moves, ""},
 	"voter_mail_told":        {moves, ""},
+	"weekly_mail":            {moves, ""},
 	"webhook_attempt":        {moves, ""},
 	"webhook_endpoints":      {moves, ""},
 	"webhook_health":         {moves, ""},
@@ -121,6 +131,7 @@ var kinds = map[storage.Kind]struct {
 	"derived/index_recent":   {ofLocal, "is built anew from the events"},
 	"derived/index_singles":  {ofLocal, "is built anew from the events"},
 	"derived/index_merged":   {ofLocal, "is built anew from the events"},
+	"derived/index_values":   {ofLocal, "is built anew from the events"},
 	"ledger_reverified":      {ofLocal, "another copy is verified anew"},
 
 	"account":       {repeated, ""},
@@ -138,6 +149,7 @@ var kinds = map[storage.Kind]struct {
 	"org_slug":             {entry, ""},
 	"outbox_due":           {entry, ""},
 	"run_due":              {entry, ""},
+	"share_claim":          {entry, ""},
 	"stream_export_due":    {entry, ""},
 	"voter_mail_due":       {entry, ""},
 	"webhook_position_due": {entry, ""},
@@ -301,7 +313,7 @@ func TestEveryRecordMoves(t *testing.T) {
 			red.send(2)
 			red.furnish(t, c)
 			sent, entries := here.checkPartitions(red.Tenant)
-			for _, kind := range []storage.Kind{"membership", "invitation", "console_token", "webhook_endpoints", "webhook_position", "outbox", "stream_export", "stream_export_position", "stream_export_status", "voter_key"} {
+			for _, kind := range []storage.Kind{"membership", "invitation", "console_token", "share", "webhook_endpoints", "webhook_position", "outbox", "stream_export", "stream_export_position", "stream_export_status", "voter_key", "slack_link", "slack_window"} {
 				if sent[kind] == 0 {
 					t.Errorf("the organization has no %s: furnish it", kind)
 				}
@@ -362,6 +374,25 @@ func (r *resident) furnish(t *testing.T, c *collected) {
 	}
 	wanted := apitoken.Wanted{Name: "ci", Role: account.Admin, ExpiresAt: id.InstantOf(r.now.Add(time.Hour))}
 	if _, _, err := r.tokens().Create(t.Context(), r.Tenant, owner, wanted); err != nil {
+		t.Fatal(err)
+	}
+	link := share.Wanted{Note: "KPMG", Query: "tool=payments.*", ExpiresAt: id.InstantOf(r.now.Add(time.Hour))}
+	if _, _, err := r.shares().Create(t.Context(), r.Tenant, owner, link); err != nil {
+		t.Fatal(err)
+	}
+	links := slacklink.New(slacklink.Options{Records: r.engine, Events: r.systemEvents, Members: r.accounts, Keyring: r.keyring, Pace: &quota.Quota{Records: r.engine, Clock: r.clock}, Clock: r.clock})
+	by := &account.Session{Account: owner, ID: "ses_1"}
+	if err := links.Open(t.Context(), r.Tenant, by); err != nil {
+		t.Fatal(err)
+	}
+	offer, err := links.NewOffer(r.State.Identity().Organization, slack.User{Team: "T1", ID: "U1"}, "ann")
+	if err == nil {
+		err = links.Accept(t.Context(), r.Tenant, by, offer)
+	}
+	if err == nil {
+		err = links.Open(t.Context(), r.Tenant, by)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	hooks := webhook.New(webhook.Options{Records: r.engine, Keyring: r.keyring, Caller: make(receiver, 100), Events: r.systemEvents, Ledgers: r.ledgers, Clock: r.clock})

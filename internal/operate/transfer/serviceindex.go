@@ -18,6 +18,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/apitoken"
 	"github.com/agentledger/agentledger/internal/tenant/org"
+	"github.com/agentledger/agentledger/internal/tenant/share"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -47,7 +48,7 @@ func indexEntries(t id.Tenant, r storage.Record) (all []indexEntry, err error) {
 		Presence
 	}{
 		{org.ServiceRecords, Required}, {agent.ServiceRecords, Required}, {account.ServiceRecords, Required},
-		{apitoken.ServiceRecords, Required},
+		{apitoken.ServiceRecords, Required}, {share.ServiceRecords, Required},
 		{approval.ServiceRecords, Supplied}, {webhook.ServiceRecords, Supplied}, {workflow.ServiceRecords, Derived},
 		{mail.ServiceRecords, Supplied}, {notify.ServiceRecords, Supplied},
 		{streamexport.ServiceRecords, Supplied}, {erasure.ServiceRecords, Supplied},

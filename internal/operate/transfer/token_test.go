@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/apitoken"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/internal/tenant/share"
 )
 
 func (h *house) tokens() *apitoken.Tokens {
@@ -19,13 +20,17 @@ func (h *house) tokens() *apitoken.Tokens {
 	})
 }
 
-// Console tokens continue to work in another store, for their organization only.
+func (h *house) shares() *share.Links {
+	return share.New(share.Options{Records: h.engine, Events: h.systemEvents, Clock: h.clock, Pace: &quota.Quota{Records: h.engine, Clock: h.clock}})
+}
+
+// Console tokens and links to views continue to work in another store, for their organization only.
 func TestTokensMove(t *testing.T) {
 	here := newHouse(t, pebble(t), newKeyring(t))
 	here.start()
 	red := here.found("red", "ann@example.com", 1)
 	blue := here.found("blue", "bob@example.com", 2)
-	secrets := map[id.Tenant]string{}
+	secrets, links := map[id.Tenant]string{}, map[id.Tenant]string{}
 	for tenant, address := range map[id.Tenant]string{red.Tenant: "ann@example.com", blue.Tenant: "bob@example.com"} {
 		who, err := here.accounts.Find(t.Context(), address)
 		if err != nil {
@@ -33,6 +38,10 @@ func TestTokensMove(t *testing.T) {
 		}
 		wanted := apitoken.Wanted{Name: "ci", Role: account.Admin, ExpiresAt: id.InstantOf(here.now.Add(time.Hour))}
 		if _, secrets[tenant], err = here.tokens().Create(t.Context(), tenant, who.ID, wanted); err != nil {
+			t.Fatal(err)
+		}
+		link := share.Wanted{Note: "KPMG", ExpiresAt: wanted.ExpiresAt}
+		if _, links[tenant], err = here.shares().Create(t.Context(), tenant, who.ID, link); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,6 +61,12 @@ func TestTokensMove(t *testing.T) {
 	}
 	if _, _, err := there.tokens().Authenticate(t.Context(), secrets[blue.Tenant]); !fault.Is(err, fault.Unauthorized) {
 		t.Errorf("the other organization's: got %v", err)
+	}
+	if tenant, link, err := there.shares().Find(t.Context(), links[red.Tenant]); err != nil || link.Note != "KPMG" || there.shares().Open(t.Context(), tenant, link) != nil {
+		t.Errorf("link: got %+v, %v", link, err)
+	}
+	if _, _, err := there.shares().Find(t.Context(), links[blue.Tenant]); !fault.Is(err, fault.NotFound) {
+		t.Errorf("the other organization's link: got %v", err)
 	}
 }
 
@@ -74,6 +89,10 @@ func TestTokensSucceed(t *testing.T) {
 	if _, err := hooks.CreateEndpoint(t.Context(), red.Tenant, "acc_ann", webhook.EndpointPatch{URL: &address, Events: &events}); err != nil {
 		t.Fatal(err)
 	}
+	_, link, err := h.shares().Create(t.Context(), red.Tenant, who.ID, share.Wanted{Note: "KPMG", ExpiresAt: wanted.ExpiresAt})
+	if err != nil {
+		t.Fatal(err)
+	}
 	h.freeze(red)
 	h.stop()
 	if _, err := h.succession("red", "a test", nil); err != nil {
@@ -83,6 +102,9 @@ func TestTokensSucceed(t *testing.T) {
 	h.start()
 	defer h.stop()
 	now := red.succeeded()
+	if tenant, _, err := h.shares().Find(t.Context(), link); err != nil || tenant != now.Tenant {
+		t.Errorf("link: got tenant %d, %v; want %d", tenant, err, now.Tenant)
+	}
 	if s, _, err := h.tokens().Authenticate(t.Context(), secret); err != nil || s.Tenant != now.Tenant {
 		t.Errorf("got %+v, %v; want tenant %d", s, err, now.Tenant)
 	}

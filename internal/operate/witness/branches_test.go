@@ -84,6 +84,20 @@ func TestSweepFindsWhatWasMissed(t *testing.T) {
 	}
 }
 
+// rejectedAtOurSize has another tree of our size, 3, and says so by 422.
+func rejectedAtOurSize(_ *world, x *witnesstest.Witness) {
+	x.WrapHandler(func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			var old int
+			if _, err := fmt.Fscanf(r.Body, "old %d", &old); err != nil || old != 3 {
+				witnesstest.WriteConflict(rw, 3)
+				return
+			}
+			http.Error(rw, "another root", http.StatusUnprocessableEntity)
+		})
+	})
+}
+
 // Each answer inside and outside of the protocol: the result of the request, what is stored, and what happens to the
 // ledger. In every case the other witness's cosignature arrives, and events are accepted.
 func TestBranches(t *testing.T) {
@@ -118,6 +132,7 @@ func TestBranches(t *testing.T) {
 		{"409 with another size each time", flapping, failed, 3, false},
 		{"409 with a larger size", func(w *world, x *witnesstest.Witness) { x.SetLatest(w.foreign(100)) }, contradicted, 2, true},
 		{"409 with our size and another root", func(w *world, x *witnesstest.Witness) { x.SetLatest(w.foreign(3)) }, contradicted, 3, true},
+		{"422 with our size and another root, as of tlog-witness 1.1", rejectedAtOurSize, contradicted, 3, true},
 		{"409 with a larger size, once", once(answer(409, "100\n", size...)), cosigned, 2, false},
 		{"422", func(w *world, x *witnesstest.Witness) { x.SetLatest(w.foreign(2)) }, contradicted, 3, true},
 		{"422 without a proof", answer(422, ""), failed, 1, false},

@@ -7,6 +7,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
+	"github.com/agentledger/agentledger/internal/tenant/share"
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
@@ -23,6 +24,8 @@ func (d *describer) describeActor(ctx context.Context, principal string) (wire.A
 		return wire.Actor{Type: "unknown"}, nil
 	case principal == sysevent.Operator:
 		return wire.Actor{Type: "operator"}, nil
+	case strings.HasPrefix(principal, share.Prefix):
+		return wire.Actor{Type: "share", ID: principal}, nil
 	case !strings.HasPrefix(principal, accountPrefix):
 		return wire.Actor{Type: "ingest_key", ID: principal}, nil
 	}
@@ -52,6 +55,8 @@ func subject(a wire.Actor) string {
 		return "The operator"
 	case "unknown":
 		return "Somebody"
+	case "share":
+		return "The holder of link " + a.ID
 	case "ingest_key":
 		return "The holder of ingest key " + a.ID
 	}
@@ -81,6 +86,8 @@ func (a *act) from() string {
 	case o == nil:
 	case o.Credential == sysevent.BySession && o.ID != "":
 		return text + " with session " + o.ID
+	case o.Credential == sysevent.BySlack:
+		return text + " by Slack user " + o.ID
 	case o.Credential == sysevent.ByPlatformSecret:
 		return text + " with the platform secret"
 	case o.Credential == sysevent.ByCommand:

@@ -142,8 +142,8 @@ func (d *describer) describe(ctx context.Context, row *index.Row, envelope []byt
 	if a.source, err = d.Sources.Source(ctx, d.tenant, row.Event); err != nil {
 		return wire.AuditEntry{}, err
 	}
-	sentence, err := d.write(ctx, &a)
+	sentence, change, err := d.write(ctx, &a)
 	return wire.AuditEntry{Index: row.Index, ID: row.Event, Hash: row.Hash, ReceivedAt: row.ReceivedAt, Kind: row.Kind,
-		Sentence: sentence, Actor: a.actor, Source: describeSource(a.source), Payload: a.payload,
+		Sentence: sentence, Change: change, Actor: a.actor, Source: describeSource(a.source), Payload: a.payload,
 		Proof: "/v1/public/orgs/" + string(d.slug) + "/verify/" + url.PathEscape(string(row.Event))}, err
 }

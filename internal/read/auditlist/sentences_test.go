@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"net/netip"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
@@ -89,11 +91,31 @@ func sentenceOf(t *testing.T, kind, payload string) string {
 	if payload != "" {
 		act.payload = jsontext.Value(payload)
 	}
-	text, err := d.write(t.Context(), act)
+	text, change, err := d.write(t.Context(), act)
+	if err != nil || change != text {
+		t.Fatalf("got %q, %q without its source, %v", text, change, err)
+	}
+	return text
+}
+
+// A sentence ends with the source of the change, and the change alone does not name it.
+func TestWriteSource(t *testing.T) {
+	d := &describer{Reader: &Reader{People: people{}}, names: map[account.ID]name{}}
+	actor, err := d.describeActor(t.Context(), "acc_1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return text
+	source := &sysevent.Source{Address: netip.MustParseAddr("192.0.2.1"), Credential: sysevent.BySession, ID: "ses_1"}
+	for payload, want := range map[string]string{
+		`{"names":["name"]}`:              "Ann Lee (ann@example.com) changed settings: name| from 192.0.2.1 with session ses_1.",
+		`{"names":["name","disclosure"]}`: "Ann Lee (ann@example.com) changed settings: name, disclosure|, from 192.0.2.1 with session ses_1.",
+	} {
+		text, change, err := d.write(t.Context(), &act{kind: "ledger_settings_changed", actor: actor, payload: jsontext.Value(payload), source: source})
+		whole, short, _ := strings.Cut(want, "|")
+		if err != nil || text != whole+short || change != whole+"." {
+			t.Errorf("got %q, %q, %v", text, change, err)
+		}
+	}
 }
 
 // If all members are present, the sentence contains each of them. With an empty payload, it contains no placeholder.
@@ -134,12 +156,17 @@ func TestWrite(t *testing.T) {
 			ann + " started run run_1 of workflow Invoices by agent a."},
 		{"ledger_webhook_changed", `{"transition":"callback_key_rotated","signing_key_id":"whk_1"}`,
 			ann + " rotated the key that signs callbacks, the new key is whk_1."},
+		{"ledger_webhook_created", `{"endpoint_id":"whe_1","name":"Alerts {who}"}`, ann + " created webhook Alerts {who}."},
+		{"ledger_webhook_created", `{"endpoint_id":"whe_1","name":""}`, ann + " created webhook whe_1."},
+		{"ledger_webhook_changed", `{"endpoint_id":"whe_1","name":"Alerts","names":["url"]}`, ann + " changed webhook Alerts: url."},
+		{"ledger_webhook_deleted", `{"endpoint_id":"whe_1"}`, ann + " deleted webhook whe_1."},
+		{"ledger_webhook_disabled", `{"endpoint_id":"whe_1","name":"Alerts","reason":"gone"}`, "The service disabled webhook Alerts, because: gone."},
 		{"ledger_settings_changed", `{"names":["name","disclosure"]}`, ann + " changed settings: name, disclosure."},
 		{"ledger_key_revoked", `{"key_id":"k","agent_id":"a","compromised_from":null,"reason":""}`, ann + " revoked key k of agent a."},
 		{"ledger_key_revoked", `{"key_id":"k","agent_id":"a","compromised_from":0,"reason":"lost {who} [x]"}`,
 			ann + " revoked key k of agent a, not to be trusted from log index 0 on, because: lost {who} [x]."},
 		{"ledger_member_added", `{"account_id":"acc_1","role":"auditor","invited_by":"acc_2","invitation_id":"inv_1"}`,
-			ann + " became a member with role auditor, by invitation inv_1 of account acc_2."},
+			ann + " became a member with role auditor, by invitation of account acc_2."},
 		{"ledger_approval", `{"approval_id":"apr_1","transition":"voted","vote":"approve"}`, ann + " voted approve on approval apr_1."},
 		{"ledger_approval", `{"approval_id":"apr_1","transition":"expired"}`, "Approval apr_1 expired."},
 		{"ledger_envelope_erased", `{"ranges":[[0,5],[9,10]],"reason":"request"}`,

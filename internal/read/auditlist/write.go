@@ -10,14 +10,15 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/account"
 )
 
-// write returns the sentence of an entry.
-func (d *describer) write(ctx context.Context, act *act) (string, error) {
+// write returns the sentence of an entry, and what comes before its end: where the call came from.
+func (d *describer) write(ctx context.Context, act *act) (whole, change string, err error) {
 	if act.payload == nil {
-		return subject(act.actor) + " made a change of kind " + act.kind + " whose envelope is erased.", nil
+		change = subject(act.actor) + " made a change of kind " + act.kind + " whose envelope is erased."
+		return change, change, nil
 	}
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal(act.payload, &members); err != nil {
-		return "", err
+		return "", "", err
 	}
 	all := sentences()
 	text, known := all[act.kind+" "+scalar(members["transition"])]
@@ -33,7 +34,7 @@ func (d *describer) write(ctx context.Context, act *act) (string, error) {
 	if from != "" && strings.Contains(strings.TrimPrefix(written, subject(act.actor)), ", ") {
 		from = "," + from // otherwise it would only belong to the last part
 	}
-	return written + from + ".", err
+	return written + from + ".", written + ".", err
 }
 
 // writer fills the placeholders of a sentence.
@@ -96,8 +97,19 @@ func (w *writer) value(ctx context.Context, member string) (string, error) {
 	if member == "who" {
 		return subject(w.act.actor), nil
 	}
+	if first, rest, more := strings.Cut(member, "|"); more {
+		if text, err := w.value(ctx, first); text != "" || err != nil {
+			return text, err
+		}
+		return w.value(ctx, rest)
+	}
 	text := scalar(w.members[member])
-	if member != "account_id" && member != "invited_by" || !strings.HasPrefix(text, accountPrefix) {
+	switch member {
+	case "account_id", "invited_by", "deputy", "deputy_for":
+	default:
+		return text, nil
+	}
+	if !strings.HasPrefix(text, accountPrefix) {
 		return text, nil
 	}
 	known, err := w.d.findName(ctx, account.ID(text))

@@ -1,11 +1,16 @@
 package eventlist
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"slices"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/column"
 	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
@@ -26,8 +31,8 @@ type ActReader struct {
 	People People
 }
 
-// List returns a page of acts. The parameters are those of events, outcome and approver, which is an account ID or an
-// email address.
+// List returns a page of acts. The parameters are those of events, outcome, conditions on columns, and approver, which is an account
+// ID or an email address. An address of a person who never voted in the organization selects nothing, like an unknown one.
 func (r *ActReader) List(ctx context.Context, a Asked) (wire.Acts, error) {
 	q, err := r.parseQuery(ctx, a)
 	if err != nil {
@@ -37,21 +42,65 @@ func (r *ActReader) List(ctx context.Context, a Asked) (wire.Acts, error) {
 	if err != nil {
 		return wire.Acts{}, err
 	}
-	q.Envelopes = a.Role.May(account.ReadPayloads)
+	q.Envelopes, q.Longest, q.TakeTurn = a.Role.May(account.ReadPayloads), a.Wait, a.TakeTurn
 	page, err := r.Events.Index.List(ctx, line.tenant, q)
 	if err != nil {
 		return wire.Acts{}, err
 	}
-	shown := wire.Acts{Next: Cursor(page.Next), IndexedTo: page.End, Predecessor: line.predecessor}
-	shown.Acts, err = r.describe(ctx, a.Tenant, line, page.Rows)
-	return shown, err
+	shown := wire.Acts{Next: Cursor(page.Next), IndexedTo: page.End, Predecessor: line.predecessor, Searched: describeSearch(&q, &page)}
+	if shown.Columns, err = r.columns(ctx, a, line); err != nil {
+		return wire.Acts{}, err
+	}
+	if shown.Acts, err = r.describe(ctx, a.Tenant, line, page.Rows, shown.Columns); err != nil || !a.Values.Has("identifiers") {
+		return shown, err
+	}
+	return shown, r.addIdentifiers(ctx, line.tenant, shown.Acts)
+}
+
+// Columns returns the paths of the columns that List shows.
+func (r *ActReader) Columns(ctx context.Context, a Asked) ([]string, error) {
+	line, err := r.Events.openLine(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	return r.columns(ctx, a, line)
+}
+
+func (r *ActReader) columns(ctx context.Context, a Asked, of line) (paths []string, err error) {
+	if !a.Role.May(account.ReadPayloads) {
+		return nil, nil
+	}
+	s, err := r.Events.Ledgers.State(ctx, of.tenant)
+	if err != nil {
+		return nil, err
+	}
+	named, err := r.Events.Organizations.Columns(ctx, s)
+	for _, c := range named {
+		if a.Shows == nil || a.Shows(c.Path) {
+			paths = append(paths, c.Path)
+		}
+	}
+	return paths, err
 }
 
 func (r *ActReader) parseQuery(ctx context.Context, a Asked) (q index.Query, err error) {
 	if q, err = ParseQuery(a.Values, a.After, a.Limit); err != nil {
 		return q, err
 	}
-	q.Acts = true
+	if q.Acts = true; a.Wait > 0 && q.Text == "" {
+		return q, fault.New(fault.Invalid, "wait needs q")
+	}
+	if a.Values.Has("identifiers") {
+		switch {
+		case a.Values.Get("identifiers") != "1":
+			return q, fault.New(fault.Invalid, "identifiers must be 1")
+		case !a.Role.May(account.ReadPayloads):
+			return q, fault.New(fault.Forbidden, "Your role does not allow this")
+		}
+	}
+	if q.Columns, err = parseConditions(a); err != nil {
+		return q, err
+	}
 	if name := a.Values.Get("outcome"); name != "" {
 		if q.Outcome, err = index.ParseOutcome(name); err != nil {
 			return q, fault.Wrap(fault.Invalid, "outcome must be done, failed, refused, denied, expired, cancelled, unknown, "+
@@ -92,7 +141,11 @@ func (r *ActReader) Find(ctx context.Context, a Asked, name string) (wire.Act, e
 	if len(page.Rows) == 0 {
 		return wire.Act{}, fault.New(fault.NotFound, "Not found")
 	}
-	shown, err := r.describe(ctx, a.Tenant, line, page.Rows)
+	columns, err := r.columns(ctx, a, line)
+	if err != nil {
+		return wire.Act{}, err
+	}
+	shown, err := r.describe(ctx, a.Tenant, line, page.Rows, columns)
 	if err != nil {
 		return wire.Act{}, err
 	}
@@ -100,7 +153,7 @@ func (r *ActReader) Find(ctx context.Context, a Asked, name string) (wire.Act, e
 }
 
 // describe describes the acts of a page. Names are the current ones of the organization.
-func (r *ActReader) describe(ctx context.Context, t id.Tenant, of line, rows []index.Row) ([]wire.Act, error) {
+func (r *ActReader) describe(ctx context.Context, t id.Tenant, of line, rows []index.Row, columns []string) ([]wire.Act, error) {
 	shown, erased := make([]wire.Act, len(rows)), r.Events.erasuresOf(of.tenant)
 	names := nameReader{ActReader: r, tenant: t, agents: make(map[id.Agent]string), people: make(map[string]account.Account)}
 	results, err := r.readResults(ctx, of.tenant, rows)
@@ -110,8 +163,8 @@ func (r *ActReader) describe(ctx context.Context, t id.Tenant, of line, rows []i
 	for i := range rows {
 		w := &rows[i]
 		a := wire.Act{Index: w.Index, ID: w.Event, Hash: w.Hash, ReceivedAt: w.ReceivedAt, Agent: w.Agent, Tool: w.Tool, Kind: w.Kind,
-			Trace: w.Trace, Principal: wire.Text(w.Principal), Outcome: w.Act.Outcome.String(), Decision: w.Effective,
-			Policy: wire.Text(w.Policy), Rule: wire.Text(w.Rule), Approval: wire.Text(w.Act.Approval),
+			Trace: w.Trace, Caller: w.Caller, Principal: wire.Text(w.Principal), OnBehalfOf: describeOnBehalfOf(w), Outcome: w.Act.Outcome.String(), Decision: w.Effective,
+			DecidedBy: describePolicy(w), Approval: wire.Text(w.Act.Approval),
 			Votes: make([]wire.ActVote, len(w.Act.Votes)), Result: results[w.Act.Result]}
 		if a.AgentName, err = names.agent(ctx, w.Agent); err != nil {
 			return nil, err
@@ -126,7 +179,65 @@ func (r *ActReader) describe(ctx context.Context, t id.Tenant, of line, rows []i
 		}
 		shown[i] = a
 	}
-	return shown, nil
+	return shown, r.addColumns(ctx, of.tenant, shown, columns)
+}
+
+// addColumns adds the values of columns, which it reads from the envelopes.
+func (r *ActReader) addColumns(ctx context.Context, t id.Tenant, shown []wire.Act, columns []string) error {
+	if len(columns) == 0 || len(shown) == 0 {
+		return nil
+	}
+	s, err := r.Events.Ledgers.State(ctx, t)
+	if err != nil {
+		return err
+	}
+	places := make(map[id.Index]int, len(shown))
+	at := make([]id.Index, len(shown))
+	for i := range shown {
+		at[i], places[shown[i].Index] = shown[i].Index, i
+	}
+	slices.Sort(at)
+	for e, err := range r.Events.Ledgers.EventsAt(ctx, s, at, storage.FieldEnvelope) {
+		if err != nil {
+			return err
+		}
+		a := &shown[places[e.Index]]
+		a.Columns = make(map[string]jsontext.Value, len(columns))
+		payload := index.PayloadOf(e.Envelope)
+		for _, path := range columns {
+			value, reason := index.ReadValue(payload, path)
+			if e.Envelope == nil {
+				reason = index.Erased
+			}
+			if reason == "" {
+				a.Columns[path] = bytes.Clone(value)
+				continue
+			}
+			if a.Columns[path] = jsontext.Value("null"); a.Absent == nil {
+				a.Absent = make(map[string]string)
+			}
+			a.Absent[path] = reason
+		}
+	}
+	return nil
+}
+
+// parseConditions parses the parameter column, which may be repeated. It returns fault.Forbidden for a role that may not read payloads.
+func parseConditions(a Asked) (all []column.Condition, err error) {
+	given := a.Values["column"]
+	if len(given) > 0 && !a.Role.May(account.ReadPayloads) {
+		return nil, fault.New(fault.Forbidden, "Your role does not allow this")
+	}
+	for _, text := range given {
+		c, err := column.ParseCondition(text)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, c); len(all) > column.MaxConditions {
+			break // List refuses them
+		}
+	}
+	return all, nil
 }
 
 // readResults returns the results of acts by log index.
@@ -177,18 +288,31 @@ func (n *nameReader) agent(ctx context.Context, who id.Agent) (wire.Text, error)
 	return wire.Text(name), nil
 }
 
-func (n *nameReader) vote(ctx context.Context, v index.Vote) (wire.ActVote, error) {
-	who, known := n.people[v.Account]
+// account returns an account, which is zero if there is none with this ID any more.
+func (n *nameReader) account(ctx context.Context, name string) (who account.Account, err error) {
+	if name == "" {
+		return who, nil
+	}
+	who, known := n.people[name]
 	if !known {
-		var err error
-		if who, err = n.People.ByID(ctx, account.ID(v.Account)); err != nil && !fault.Is(err, fault.NotFound) {
-			return wire.ActVote{}, err
+		if who, err = n.People.ByID(ctx, account.ID(name)); err != nil && !fault.Is(err, fault.NotFound) {
+			return who, err
 		}
-		n.people[v.Account] = who
+		n.people[name] = who
+	}
+	return who, nil
+}
+
+func (n *nameReader) vote(ctx context.Context, v index.Vote) (wire.ActVote, error) {
+	who, err := n.account(ctx, v.Account)
+	if err != nil {
+		return wire.ActVote{}, err
 	}
 	vote := "deny"
 	if v.Approve {
 		vote = "approve"
 	}
-	return wire.ActVote{Account: v.Account, Name: wire.Text(who.DisplayName), Email: wire.Text(who.Email), Vote: vote}, nil
+	represented, err := n.account(ctx, v.DeputyFor)
+	return wire.ActVote{Account: v.Account, Name: wire.Text(who.DisplayName), Email: wire.Text(who.Email), Vote: vote,
+		DeputyFor: v.DeputyFor, DeputyForName: cmp.Or(represented.DisplayName, represented.Email)}, err
 }

@@ -3,6 +3,7 @@ package eventlist
 import (
 	"strconv"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/wire"
@@ -12,17 +13,51 @@ import (
 func describe(r index.Row) wire.Event {
 	return wire.Event{
 		Index: r.Index, ID: r.Event, Hash: r.Hash, ReceivedAt: r.ReceivedAt, Agent: r.Agent, Tool: wire.Text(r.Tool),
-		Kind: r.Kind, Declared: r.Declared.String(), Effective: r.Effective.String(), Rule: wire.Text(r.Rule),
-		Signer: string(r.Signer), Trace: r.Trace, Principal: wire.Text(r.Principal),
+		Kind: r.Kind, Declared: r.Declared.String(), Effective: r.Effective.String(), DecidedBy: describePolicy(&r),
+		Signer: string(r.Signer), Trace: r.Trace, Caller: r.Caller, Principal: wire.Text(r.Principal),
+		OnBehalfOf: describeOnBehalfOf(&r),
 	}
+}
+
+// describePolicy describes what decided on a row.
+func describePolicy(r *index.Row) wire.DecidedBy {
+	by := wire.DecidedBy{Policy: wire.Text(r.Policy), Version: wire.Number(r.Version), Rule: wire.Text(r.Rule)}
+	if r.Digest != (id.Hash{}) {
+		by.Digest = wire.Text(r.Digest.String())
+	}
+	return by
+}
+
+// DescribeLink describes the act of an event, or returns nil if r is nil.
+func DescribeLink(r *index.Row) *wire.ActLink {
+	if r == nil {
+		return nil
+	}
+	link := &wire.ActLink{Index: r.Index, ID: r.Event, Outcome: r.Act.Outcome.String(), Approval: wire.Text(r.Act.Approval)}
+	if r.Act.Result != 0 {
+		link.Result = &r.Act.Result
+	}
+	return link
 }
 
 // describePage describes a page.
 func describePage(p index.Page, of line) wire.Events {
-	shown := wire.Events{Events: make([]wire.Event, len(p.Rows)), Next: Cursor(p.Next), IndexedTo: p.End,
+	shown := wire.Events{Events: make([]wire.ListedEvent, len(p.Rows)), Next: Cursor(p.Next), IndexedTo: p.End,
 		Predecessor: of.predecessor}
 	for i := range p.Rows {
-		shown.Events[i] = describe(p.Rows[i])
+		shown.Events[i].Event = describe(p.Rows[i])
+	}
+	return shown
+}
+
+// describeSearch describes how far a page of a query looked, or returns nil without a text.
+func describeSearch(q *index.Query, p *index.Page) *wire.Searched {
+	if q.Text == "" {
+		return nil
+	}
+	shown := &wire.Searched{Looked: p.Looked}
+	if p.Looked > 0 || p.Next != nil {
+		shown.LookedTo = &wire.LookedTo{Index: p.LookedTo, ReceivedAt: p.LookedToAt}
 	}
 	return shown
 }
@@ -56,37 +91,19 @@ func describeTree(trace id.Trace, p index.Page, parents []id.Event, of line) wir
 	shown := wire.Tree{TraceID: trace, Events: make([]wire.Step, len(p.Rows)), Next: Cursor(p.Next), IndexedTo: p.End,
 		Predecessor: of.predecessor}
 	for i := range p.Rows {
-		shown.Events[i] = wire.Step{Event: describe(p.Rows[i]), Parent: wire.Text(parents[i])}
+		shown.Events[i] = wire.Step{ListedEvent: wire.ListedEvent{Event: describe(p.Rows[i])}, Parent: wire.Text(parents[i])}
 	}
 	return shown
 }
 
-// describeStats describes counts. A value that an event does not have is "".
-func describeStats(s index.Stats, by []index.Dimension, of line) wire.Stats {
-	shown := wire.Stats{Events: s.Events, Counts: make([]wire.GroupCount, len(s.Counts)), IndexedTo: s.End,
-		Predecessor: of.predecessor}
-	for i, c := range s.Counts {
-		shown.Counts[i].Events = c.Events
-		for _, d := range by {
-			describeGroup(&shown.Counts[i], d, c.Group)
-		}
+// describeOnBehalfOf returns nil for an event that does not state for whom the agent acted.
+func describeOnBehalfOf(r *index.Row) *wire.OnBehalfOf {
+	if r.OnBehalfOf == "" {
+		return nil
 	}
-	return shown
-}
-
-// describeGroup sets the member of one dimension.
-func describeGroup(c *wire.GroupCount, d index.Dimension, g index.Group) {
-	switch d {
-	case index.Agent:
-		c.Agent = &g.Agent
-	case index.Tool:
-		c.Tool = &g.Tool
-	case index.Decision:
-		decision := g.Decision.String()
-		c.Decision = &decision
-	case index.Rule:
-		c.Rule = &g.Rule
-	case index.Hour:
-		c.Hour = &g.Hour
+	o, err := event.ParseOnBehalfOf([]byte(r.OnBehalfOf))
+	if err != nil {
+		return nil
 	}
+	return &wire.OnBehalfOf{OnBehalfOf: *o, Verified: r.Verified}
 }

@@ -64,7 +64,8 @@ func parseAfter(after string) (*id.Index, error) {
 func parseFilter(values url.Values) (f index.Filter, err error) {
 	f = index.Filter{
 		Agent: id.Agent(values.Get("agent_id")), Tool: values.Get("tool"), Kind: values.Get("action_kind"),
-		Trace: id.Trace(values.Get("trace_id")), Principal: values.Get("principal"),
+		Trace: id.Trace(values.Get("trace_id")), ByCaller: true, Principal: values.Get("principal"),
+		Subject: values.Get("on_behalf_of"), Issuer: values.Get("issuer"),
 		Signer: event.Signer(values.Get("signer")),
 	}
 	if f.Effective, err = parseDecision(values, "decision"); err != nil {
@@ -111,14 +112,4 @@ func ParseBound(name, text string) (index.Bound, error) {
 		return index.Bound{Given: true, At: id.InstantOf(t)}, nil
 	}
 	return index.Bound{}, fault.New(fault.Invalid, name+" must be a UTC time like 2026-01-31T12:00:00Z, or a log index")
-}
-
-// parseDimensions parses by=, a list with commas. If it is empty, all events are counted together.
-func parseDimensions(values url.Values) (by []index.Dimension) {
-	if text := values.Get("by"); text != "" {
-		for name := range strings.SplitSeq(text, ",") {
-			by = append(by, index.Dimension(name))
-		}
-	}
-	return by
 }

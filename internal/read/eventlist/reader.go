@@ -37,19 +37,27 @@ type Asked struct {
 	Values url.Values // of the URL
 	After  string     // of the page
 	Limit  int
-	Wait   time.Duration // for the first event
+	Wait   time.Duration // for the first event; with a text, the search takes so long
+	NoActs bool          // events do not name their acts
+
+	// Shows reports whether a column of payloads is shown. If nil, all columns of the organization are.
+	Shows func(path string) bool
+
+	// TakeTurn waits for a processor for some milliseconds of a text search; it may be nil.
+	TakeTurn func(context.Context) (give func(), err error)
 }
 
-// List returns a page of events. If the page is empty, it waits for the next event, if the query asks for that and the
-// order is ascending.
+// List returns a page of events. If the query asks to wait, a text search lasts so long unless the page is full before, and without a text
+// an empty page in ascending order waits for the next event.
 func (r *Reader) List(ctx context.Context, a Asked) (wire.Events, error) {
 	q, err := ParseQuery(a.Values, a.After, a.Limit)
 	if err != nil {
 		return wire.Events{}, err
 	}
-	if a.Wait > 0 && !q.Ascending {
-		return wire.Events{}, fault.New(fault.Invalid, "wait needs order=oldest")
+	if a.Wait > 0 && !q.Ascending && q.Text == "" {
+		return wire.Events{}, fault.New(fault.Invalid, "wait needs order=oldest or q")
 	}
+	q.Longest, q.TakeTurn = a.Wait, a.TakeTurn
 	line, err := r.openLine(ctx, a)
 	if err != nil {
 		return wire.Events{}, err
@@ -61,8 +69,10 @@ func (r *Reader) List(ctx context.Context, a Asked) (wire.Events, error) {
 			return wire.Events{}, err
 		}
 		left := time.Until(until)
-		if a.Wait == 0 || left <= 0 || len(page.Rows) > 0 || page.Next != nil {
-			return r.describeList(ctx, page, line)
+		if a.Wait == 0 || q.Text != "" || left <= 0 || len(page.Rows) > 0 || page.Next != nil {
+			shown, err := r.describeList(ctx, page, line, a.NoActs)
+			shown.Searched = describeSearch(&q, &page)
+			return shown, err
 		}
 		if err := r.Index.Await(ctx, line.tenant, page.End, left); err != nil {
 			return wire.Events{}, err
@@ -74,11 +84,18 @@ func (r *Reader) List(ctx context.Context, a Asked) (wire.Events, error) {
 	}
 }
 
-// describeList describes a page, including the times of erasures.
-func (r *Reader) describeList(ctx context.Context, page index.Page, of line) (wire.Events, error) {
+// describeList describes a page, including the times of erasures and the acts.
+func (r *Reader) describeList(ctx context.Context, page index.Page, of line, noActs bool) (shown wire.Events, err error) {
 	shown, erased := describePage(page, of), r.erasuresOf(of.tenant)
+	var acts map[id.Index]*index.Row
+	if !noActs {
+		if acts, err = r.Index.ActsOf(ctx, of.tenant, Indices(page.Rows)); err != nil {
+			return wire.Events{}, err
+		}
+	}
 	for i := range shown.Events {
-		if err := erased.addTime(ctx, &shown.Events[i], page.Rows[i].ErasedBy); err != nil {
+		shown.Events[i].Act = DescribeLink(acts[shown.Events[i].Index])
+		if err := erased.addTime(ctx, &shown.Events[i].Event, page.Rows[i].ErasedBy); err != nil {
 			return wire.Events{}, err
 		}
 	}
@@ -115,6 +132,11 @@ func (r *Reader) Find(ctx context.Context, a Asked, name string) (wire.EventDeta
 	if err := r.erasuresOf(line.tenant).addTime(ctx, &shown.Event, row.ErasedBy); err != nil {
 		return wire.EventDetail{}, err
 	}
+	act, err := r.Index.ActOf(ctx, line.tenant, row.Index)
+	if err != nil {
+		return wire.EventDetail{}, err
+	}
+	shown.Act = DescribeLink(act)
 	if shown.Before, err = r.findNeighbour(ctx, line.tenant, row, false); err != nil {
 		return wire.EventDetail{}, err
 	}
@@ -185,8 +207,13 @@ func (r *Reader) Trace(ctx context.Context, a Asked, trace id.Trace) (wire.Tree,
 	if err != nil {
 		return wire.Tree{}, err
 	}
+	acts, err := r.Index.ActsOf(ctx, line.tenant, Indices(page.Rows))
+	if err != nil {
+		return wire.Tree{}, err
+	}
 	shown, erased := describeTree(trace, page, parents, line), r.erasuresOf(line.tenant)
 	for i := range shown.Events {
+		shown.Events[i].Act = DescribeLink(acts[shown.Events[i].Index])
 		if err := erased.addTime(ctx, &shown.Events[i].Event, page.Rows[i].ErasedBy); err != nil {
 			return wire.Tree{}, err
 		}
@@ -194,26 +221,11 @@ func (r *Reader) Trace(ctx context.Context, a Asked, trace id.Trace) (wire.Tree,
 	return shown, nil
 }
 
-// Count returns counts of events.
-func (r *Reader) Count(ctx context.Context, a Asked) (wire.Stats, error) {
-	from, err := parseBound(a.Values, "from")
-	if err != nil {
-		return wire.Stats{}, err
+// Indices returns the indices of rows, in order.
+func Indices(rows []index.Row) []id.Index {
+	at := make([]id.Index, len(rows))
+	for i := range rows {
+		at[i] = rows[i].Index
 	}
-	to, err := parseBound(a.Values, "to")
-	if err != nil {
-		return wire.Stats{}, err
-	}
-	line, err := r.openLine(ctx, a)
-	if err != nil {
-		return wire.Stats{}, err
-	}
-	by := parseDimensions(a.Values)
-	counted, err := r.Index.Stats(ctx, line.tenant, from, to, by)
-	if err != nil {
-		return wire.Stats{}, err
-	}
-	shown := describeStats(counted, by, line)
-	shown.Waits, err = r.approvalWaits(ctx, line.tenant, from, to)
-	return shown, err
+	return at
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/packacts"
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
@@ -38,6 +39,21 @@ func TestPlanBounds(t *testing.T) {
 	}
 }
 
+// The file of acts counts.
+func TestActsAreInThePlan(t *testing.T) {
+	for spare, want := range map[int64]bool{0: true, -1: false} {
+		p := &plan{acts: packacts.New(nil)}
+		p.acts.AddEvent(1, &event.Record{Signer: event.SignerAgent, EventID: "e", Policy: event.Policy{Evaluated: true}}, nil)
+		if p.acts.Size() < 200 {
+			t.Fatalf("an act takes %d bytes", p.acts.Size())
+		}
+		p.bytes = maxBytes - int64(p.acts.Size()) - spare
+		if err := p.joinActs(); (err == nil) != want || err != nil && !fault.Is(err, fault.Invalid) {
+			t.Errorf("%d bytes to spare: got %v", spare, err)
+		}
+	}
+}
+
 func TestRangeBound(t *testing.T) {
 	for end, want := range map[id.Index]bool{pack.MaxEvents + 5: true, pack.MaxEvents + 6: false} {
 		p := &plan{begin: 5, end: end}
@@ -47,27 +63,22 @@ func TestRangeBound(t *testing.T) {
 	}
 }
 
-// Tables count many values in bounded memory, and count every event.
-func TestTablesAreBounded(t *testing.T) {
-	groups := map[string]*group{}
-	for i := range maxGroups + 50 {
-		groupOf(groups, id.Hash{byte(i >> 16), byte(i >> 8), byte(i)}.String()).count(&event.Policy{Effective: id.Allow})
-	}
-	events := uint64(0)
-	for _, g := range groups {
-		events += g.Events
-	}
-	if len(groups) != maxGroups+1 || events != maxGroups+50 || groups[others].Events != 50 {
-		t.Errorf("%d groups of %d events", len(groups), events)
-	}
-	if shown := newTable("", "", groups, false); len(shown.Rows) != maxRows || shown.Hidden != maxGroups+1-maxRows {
-		t.Errorf("%d rows, %d hidden", len(shown.Rows), shown.Hidden)
-	}
+// The tables of the report are bounded, and the acts in it are the latest ones.
+func TestReportIsBounded(t *testing.T) {
 	var r report
 	for i := range maxRows + 10 {
 		r.addDecision(approval.ID(id.Hash{byte(i)}.String()), &event.Envelope{Payload: []byte(`{}`)}, nil)
 	}
 	if len(r.approvals) != maxRows {
 		t.Errorf("%d approvals in the report", len(r.approvals))
+	}
+	for i := range maxActs + 10 {
+		r.addAct(&packacts.Line{Index: id.Index(i), Record: &event.Record{}, Outcome: packacts.Done})
+		if rows := r.latestActs(); len(rows) != min(i+1, maxActs) || rows[0].Index != number(uint64(i)) {
+			t.Fatalf("after %d acts: %d rows, the latest is %s", i+1, len(rows), rows[0].Index)
+		}
+	}
+	if r.counts.Count != maxActs+10 {
+		t.Errorf("%d acts counted", r.counts.Count)
 	}
 }

@@ -28,6 +28,7 @@ func (x *Exporter) describe(ctx context.Context, p *plan) (err error) {
 		return err
 	}
 	list := pack.Agents{Agents: []pack.Agent{}}
+	p.agentNames = make(map[id.Agent]string)
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(p.agents)) {
 		a, err := x.describeAgent(ctx, p.Tenant, name)
@@ -35,6 +36,9 @@ func (x *Exporter) describe(ctx context.Context, p *plan) (err error) {
 			return err
 		}
 		list.Agents = append(list.Agents, a)
+		if a.DisplayName != nil {
+			p.agentNames[name] = *a.DisplayName
+		}
 		if size += 200 * (1 + len(a.Keys)); size > pack.MaxAgentsFile { // a lower bound of the size of their text
 			return errTooLarge()
 		}
@@ -94,20 +98,20 @@ func describeLogKeys(s *log.State) ([]byte, error) {
 	return jcs.Marshal(list)
 }
 
-// readPolicy returns the document of a version of a policy.
-func (x *Exporter) readPolicy(ctx context.Context, t id.Tenant, digest id.Hash, named policyVersion) ([]byte, error) {
+// readPolicy returns a version of a policy.
+func (x *Exporter) readPolicy(ctx context.Context, t id.Tenant, digest id.Hash, named policyVersion) (p policy.Policy, err error) {
 	v, err := x.Policies.Get(ctx, t, named.id, named.version)
 	if err != nil {
-		return nil, fmt.Errorf("read policy of an event: %v", err)
+		return p, fmt.Errorf("read policy of an event: %v", err)
 	}
 	parsed, err := policy.ParseStored(v.Document)
 	if err == nil && parsed.Digest() != digest {
 		err = fmt.Errorf("version %d has a different digest than the record", named.version)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read policy of an event: %w", err)
+		return p, fmt.Errorf("read policy of an event: %w", err)
 	}
-	return parsed.Canonical(), nil
+	return parsed, nil
 }
 
 // selectApprovals keeps the approvals that match the request.
@@ -120,6 +124,7 @@ func (x *Exporter) selectApprovals(ctx context.Context, p *plan) error {
 		}
 		if stored == nil && p.Wanted.request.Filters() ||
 			stored != nil && !p.Wanted.request.Matches(stored.Agent, stored.Trace, stored.Tool) {
+			p.acts.RemoveApproval(string(a.name))
 			continue
 		}
 		fitting = append(fitting, a)

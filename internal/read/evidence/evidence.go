@@ -23,6 +23,7 @@ import (
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
@@ -62,6 +63,11 @@ type Organizations interface {
 	CurrentSettings(ctx context.Context, t id.Tenant) (*org.Settings, error)
 }
 
+// People provides accounts. account.Accounts implements it.
+type People interface {
+	ByID(ctx context.Context, who account.ID) (account.Account, error)
+}
+
 // Events appends the service's own events. sysevent.Appender implements it.
 type Events interface {
 	Append(ctx context.Context, t id.Tenant, principal string,
@@ -84,6 +90,7 @@ type Exporter struct {
 	Policies      Policies
 	Approvals     Approvals
 	Organizations Organizations
+	People        People
 	Events        Events
 	Index         *index.Index
 	Logger        *slog.Logger

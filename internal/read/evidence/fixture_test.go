@@ -19,6 +19,7 @@ import (
 	"github.com/agentledger/agentledger/internal/read/evidence"
 	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/agent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
@@ -60,7 +61,7 @@ func newWorldOn(t testing.TB, s *ledgertest.Service) *world {
 	w.Found(t, red)
 	w.Found(t, blue)
 	w.exporter = &evidence.Exporter{Ledgers: s.Ledgers, Witnesses: unwitnessed{}, Transparency: unwitnessed{},
-		Agents: w, Policies: w, Approvals: noApprovals{}, Organizations: named{}, Events: s.SystemEvents,
+		Agents: w, Policies: w, Approvals: noApprovals{}, Organizations: named{}, People: people{}, Events: s.SystemEvents,
 		Index:  index.New(index.Options{Ledgers: s.Ledgers, Store: s.Engine, Clock: s.Clock}),
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	return w
@@ -93,6 +94,16 @@ type noApprovals struct{}
 
 func (noApprovals) Find(context.Context, id.Tenant, approval.ID) (approval.Approval, error) {
 	return approval.Approval{}, fault.New(fault.NotFound, "Not found")
+}
+
+// people are accounts with names, except for acc_3.
+type people struct{}
+
+func (people) ByID(_ context.Context, who account.ID) (account.Account, error) {
+	if who == "acc_3" {
+		return account.Account{}, fault.New(fault.NotFound, "Not found")
+	}
+	return account.Account{ID: who, DisplayName: "Name of " + string(who)}, nil
 }
 
 type named struct{}

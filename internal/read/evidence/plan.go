@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/packacts"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
@@ -49,10 +51,13 @@ type plan struct {
 	erasing   map[id.Index]bool // statements that erased envelopes of shown events
 	approvals []*approvalPlan   // in the order of their first statements
 	byName    map[approval.ID]*approvalPlan
-	tables    tables
+	acts      *packacts.Table
+	first     id.Instant // received_at of the first shown event, and of the last one
+	last      id.Instant
 	voters    voters
 
 	agentsFile []byte
+	agentNames map[id.Agent]string // display names
 	policyFile string
 }
 
@@ -86,6 +91,9 @@ func (x *Exporter) plan(ctx context.Context, a Asked, out Output) (*plan, error)
 		if err := x.describe(ctx, p); err != nil {
 			return nil, err
 		}
+		if err := p.joinActs(); err != nil {
+			return nil, err
+		}
 		if err := x.findVoters(ctx, p); err != nil {
 			return nil, err
 		}
@@ -104,7 +112,7 @@ func (x *Exporter) plan(ctx context.Context, a Asked, out Output) (*plan, error)
 // beginPlan selects the range and the checkpoint.
 func (x *Exporter) beginPlan(ctx context.Context, a Asked, newest bool) (p *plan, err error) {
 	p = &plan{Asked: a, agents: make(map[id.Agent]bool), policies: make(map[id.Hash]policyVersion),
-		erasing: make(map[id.Index]bool), byName: make(map[approval.ID]*approvalPlan), tables: newTables()}
+		erasing: make(map[id.Index]bool), byName: make(map[approval.ID]*approvalPlan)}
 	if p.state, err = x.Ledgers.State(ctx, a.Tenant); err != nil {
 		return nil, err
 	}
@@ -114,7 +122,22 @@ func (x *Exporter) beginPlan(ctx context.Context, a Asked, newest bool) (p *plan
 	if p.settings, err = x.Organizations.CurrentSettings(ctx, a.Tenant); err != nil {
 		return nil, err
 	}
+	p.acts = packacts.New(p.columns())
 	return p, x.findRange(ctx, p, a.Wanted, newest)
+}
+
+// columns returns the columns of acts. Their values are in envelopes.
+func (p *plan) columns() []string {
+	if p.Wanted.columns != nil {
+		return p.Wanted.columns
+	}
+	paths := []string{}
+	if p.Wanted.request.Envelopes {
+		for _, c := range p.settings.Columns {
+			paths = append(paths, c.Path)
+		}
+	}
+	return paths
 }
 
 // erasedAfter reports whether an envelope was erased by an event that the checkpoint does not contain.
@@ -196,12 +219,16 @@ func (p *plan) scanEvent(e *storage.Event) error {
 	}
 	p.counts.Records++
 	p.bytes += int64(len(e.Record)) + 1
+	var envelope *event.Envelope
 	if e.ErasedBy != 0 {
 		p.counts.Erased++
 		p.erasing[e.ErasedBy] = true
 	} else if p.Wanted.request.Envelopes {
 		if e.Envelope == nil {
 			return fmt.Errorf("event %d has no envelope, and no statement that it was erased", e.Index)
+		}
+		if envelope, err = parseStored(e); err != nil {
+			return err
 		}
 		p.counts.Envelopes++
 		p.bytes += int64(len(e.Envelope)) + 1
@@ -212,7 +239,11 @@ func (p *plan) scanEvent(e *storage.Event) error {
 	if r.Policy.PolicyDigest != (id.Hash{}) {
 		p.policies[r.Policy.PolicyDigest] = policyVersion{r.Policy.PolicyID, r.Policy.PolicyVersion}
 	}
-	p.tables.count(e, &r)
+	p.acts.AddEvent(e.Index, &r, envelope)
+	if p.counts.Records == 1 {
+		p.first = r.ReceivedAt
+	}
+	p.last = r.ReceivedAt
 	return p.checkBounds()
 }
 
@@ -222,6 +253,15 @@ func (p *plan) checkBounds() error {
 		return errTooLarge()
 	}
 	return nil
+}
+
+// joinActs completes the table of acts, and counts its file.
+func (p *plan) joinActs() error {
+	if !p.acts.Join() {
+		return errors.New("two events of the log have the same ID")
+	}
+	p.bytes += int64(p.acts.Size())
+	return p.checkBounds()
 }
 
 // addApproval records a statement about an approval.
@@ -243,6 +283,9 @@ func (p *plan) addApproval(e *storage.Event) error {
 		p.approvals = append(p.approvals, a)
 	}
 	a.events = append(a.events, e.Index)
+	if !p.acts.AddStatement(string(read.ApprovalID), e.Index, envelope) {
+		return errTooLarge()
+	}
 	by, err := signedBy(envelope)
 	if err != nil {
 		return fmt.Errorf("statement at %d: %w", e.Index, err)

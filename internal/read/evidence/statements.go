@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -15,6 +16,7 @@ import (
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/verify/pack"
@@ -73,13 +75,14 @@ type approvalLine struct {
 type person struct {
 	AccountID string `json:"account_id"`
 	Email     string `json:"email"`
+	Name      string `json:"name,omitzero"`
 }
 
 // writeApprovals writes the approvals that occur in the range.
 func (w *packWriter) writeApprovals(ctx context.Context) error {
 	for _, a := range w.plan.approvals {
 		line := approvalLine{ApprovalID: a.name, People: []person{}}
-		acting := make(map[string]bool)
+		acting, represented := make(map[string]bool), make(map[string]bool)
 		for _, at := range a.events {
 			s, e, err := w.readStatement(ctx, at)
 			if err != nil {
@@ -88,9 +91,11 @@ func (w *packWriter) writeApprovals(ctx context.Context) error {
 			name, _, _ := strings.Cut(e.ActorPrincipal, "/")
 			acting[name] = true
 			line.Events = append(line.Events, s)
-			w.report.addDecision(a.name, e, w.plan.voters.key(a.signed[at], at))
+			if of := w.report.addDecision(a.name, e, w.plan.voters.key(a.signed[at], at)); of != "" {
+				represented[of] = true
+			}
 		}
-		if err := w.describeApproval(ctx, a.name, acting, &line); err != nil {
+		if err := w.describeApproval(ctx, a.name, acting, represented, &line); err != nil {
 			return err
 		}
 		text, err := jcs.Marshal(line)
@@ -108,8 +113,8 @@ func (w *packWriter) writeApprovals(ctx context.Context) error {
 }
 
 // describeApproval adds the stored members of an approval that never change, and the addresses of the users in its
-// statements.
-func (w *packWriter) describeApproval(ctx context.Context, name approval.ID, acting map[string]bool,
+// statements. The names of represented members are only in the report.
+func (w *packWriter) describeApproval(ctx context.Context, name approval.ID, acting, represented map[string]bool,
 	line *approvalLine) error {
 	a, err := w.exporter.findApproval(ctx, w.plan.Tenant, name)
 	if err != nil || a == nil {
@@ -124,11 +129,41 @@ func (w *packWriter) describeApproval(ctx context.Context, name approval.ID, act
 	}
 	for _, v := range a.Votes {
 		if acting[string(v.Account)] {
-			line.People = append(line.People, person{string(v.Account), v.Email})
+			known, err := w.account(ctx, v.Account)
+			if err != nil {
+				return err
+			}
+			line.People = append(line.People, person{string(v.Account), cmp.Or(v.Email, known.Email), known.Name})
 		}
 	}
-	w.report.describeApproval(a, line.People)
+	people := slices.Clone(line.People)
+	for who := range represented {
+		known, err := w.account(ctx, account.ID(who))
+		if err != nil {
+			return err
+		}
+		if known != (person{}) { // a removed account keeps the address that its own vote has
+			people = append(people, person{who, known.Email, known.Name})
+		}
+	}
+	w.report.describeApproval(a, people)
 	return nil
+}
+
+// account returns the name and the email address of an account. They are "" if it no longer exists.
+func (w *packWriter) account(ctx context.Context, who account.ID) (person, error) {
+	if p, known := w.accounts[who]; known {
+		return p, nil
+	}
+	a, err := w.exporter.People.ByID(ctx, who)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return person{}, err
+	}
+	if w.accounts == nil {
+		w.accounts = make(map[account.ID]person)
+	}
+	w.accounts[who] = person{Email: a.Email, Name: a.DisplayName}
+	return w.accounts[who], nil
 }
 
 // readStatement reads an event of the service.

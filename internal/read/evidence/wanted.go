@@ -3,12 +3,15 @@ package evidence
 import (
 	"context"
 	"net/url"
+	"slices"
 	"sort"
 	"strconv"
+	"strings"
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/column"
 	"github.com/agentledger/agentledger/internal/read/eventlist"
 	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/log"
@@ -19,10 +22,11 @@ import (
 // Wanted is a parsed request.
 type Wanted struct {
 	request  pack.Request
+	columns  []string // of acts; nil for the organization's
 	from, to index.Bound
 }
 
-// ParseWanted parses the parameters of a request: from, to, agent_id, tool, trace_id and envelopes. It returns
+// ParseWanted parses the parameters of a request: from, to, agent_id, tool, trace_id, envelopes and columns. It returns
 // fault.Invalid if one is malformed.
 func ParseWanted(values url.Values) (w Wanted, err error) {
 	q, err := eventlist.ParseQuery(values, "", 1)
@@ -55,6 +59,17 @@ func ParseWanted(values url.Values) (w Wanted, err error) {
 		w.request.Envelopes = true
 	default:
 		return w, fault.New(fault.Invalid, "envelopes must be 1 or 0")
+	}
+	if text := values.Get("columns"); text != "" {
+		w.columns = strings.Split(text, ",")
+	}
+	for i, name := range w.columns {
+		if !column.ValidPath(name) || slices.Contains(w.columns[:i], name) || i >= pack.MaxColumns {
+			return w, fault.New(fault.Invalid, "columns must be at most 8 different paths in payloads with commas between them, such as amount_usd,order.id")
+		}
+	}
+	if w.columns != nil && !w.request.Envelopes {
+		return w, fault.New(fault.Invalid, "columns requires envelopes=1")
 	}
 	return w, nil
 }

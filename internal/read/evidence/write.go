@@ -15,6 +15,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/storedzip"
+	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/storage"
 	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify/pack"
@@ -69,6 +70,7 @@ type packWriter struct {
 	files    []pack.File
 	file     fileWriter
 	report   report
+	accounts map[account.ID]person
 }
 
 // fileWriter is the file that is being written.
@@ -117,6 +119,7 @@ func (w *packWriter) writePack(ctx context.Context) error {
 	}
 	defer w.out.end()
 	w.zip = storedzip.NewWriter(w.out)
+	w.report.agents, w.report.columns = w.plan.agentNames, slices.Sorted(slices.Values(w.plan.columns()))
 	manifest, err := w.beginManifest(ctx)
 	if err != nil {
 		return err
@@ -138,6 +141,9 @@ func (w *packWriter) writePack(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := w.writeFile(pack.FileActs, func() error { return w.writeActs(ctx) }); err != nil {
+		return err
+	}
 	if err := w.writeFile(pack.FileReport, func() error { return w.writeReport(ctx) }); err != nil {
 		return err
 	}
@@ -149,7 +155,8 @@ func (w *packWriter) beginManifest(ctx context.Context) (*pack.Manifest, error) 
 	x, p := w.exporter, w.plan
 	m := &pack.Manifest{V: pack.Version, Origin: p.state.Identity().Origin,
 		OrganizationID: p.state.Identity().Organization, Request: p.Wanted.request, Begin: p.begin, End: p.end,
-		TreeSize: p.checkpoint.Size, RootHash: p.checkpoint.Root}
+		TreeSize: p.checkpoint.Size, RootHash: p.checkpoint.Root,
+		Acts: &pack.ManifestActs{Columns: p.columns(), Lines: uint64(p.acts.Len())}}
 	edge, last, err := x.edge(ctx, p)
 	if err != nil {
 		return nil, err
@@ -204,8 +211,11 @@ func (w *packWriter) writeNamed(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := w.writeSmall(ctx, pack.PolicyFile(digest), document); err != nil {
+		if err := w.writeSmall(ctx, pack.PolicyFile(digest), document.Canonical()); err != nil {
 			return err
+		}
+		if len(w.report.policies) < maxPolicies {
+			w.report.policies = append(w.report.policies, describePolicy(&document, digest, p.agentNames))
 		}
 	}
 	return nil
@@ -252,6 +262,43 @@ func (w *packWriter) writeEnvelope(e *storage.Event) (int, error) {
 		return 0, errErasedMeanwhile()
 	}
 	return w.writeLine(e.Envelope)
+}
+
+// writeActs writes the acts of the shown events.
+func (w *packWriter) writeActs(ctx context.Context) error {
+	if w.plan.acts.Len() == 0 {
+		return nil
+	}
+	var text []byte
+	visit := func(e *storage.Event) (int, error) {
+		used := len(e.Record) + len(e.Envelope)
+		if !w.plan.shows(e) {
+			return used, nil
+		}
+		r, err := event.ParseRecord(e.Record)
+		if err != nil {
+			return 0, fmt.Errorf("record of event %d: %w", e.Index, err)
+		}
+		var envelope *event.Envelope
+		switch erased := e.ErasedBy != 0 && w.plan.erasing[e.ErasedBy]; {
+		case !w.plan.Wanted.request.Envelopes || erased:
+		case e.Envelope == nil:
+			return 0, errErasedMeanwhile()
+		default:
+			if envelope, err = parseStored(e); err != nil {
+				return 0, err
+			}
+		}
+		line, is := w.plan.acts.Line(e.Index, &r, envelope)
+		if !is {
+			return used, nil
+		}
+		w.report.addAct(&line)
+		text = line.AppendText(text[:0])
+		_, err = w.writeLine(text)
+		return used + len(text), err
+	}
+	return w.exporter.readPages(ctx, w.plan, storage.FieldRecord|storage.FieldEnvelope, func() error { return w.out.flush(ctx) }, visit)
 }
 
 func errErasedMeanwhile() error {

@@ -3,6 +3,7 @@ package index
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 
@@ -45,8 +46,9 @@ func ParseOutcome(name string) (Outcome, error) {
 
 // Vote is a vote of a user on the approval of an act, or the user's withdrawal of it.
 type Vote struct {
-	Account string
-	Approve bool
+	Account   string
+	DeputyFor string // the account in whose place the user voted; "" if none
+	Approve   bool
 }
 
 // Act is what became of an act.
@@ -66,6 +68,7 @@ const (
 	statusError
 	statusDenied
 	statusUnknown
+	statusSkipped
 )
 
 // parseStatus returns the status that an agent's result states.
@@ -89,6 +92,8 @@ func parseStepStatus(text string) status {
 		return statusOK
 	case "error", "failed":
 		return statusError
+	case "skipped":
+		return statusSkipped
 	case "denied", "unknown":
 		return parseStatus(text)
 	}
@@ -127,7 +132,14 @@ type act struct {
 	consent   consent
 	approval  string
 	votes     []Vote
+	wait      int64 // milliseconds from the request to the decision of the approvers, at least 1; 0 if they have not decided
 	result    id.Index
+	linked    bool // result is a step without a tool; its entry is a link
+
+	// link marks an entry that is not an act: the event at this index is a step without a tool that states the result of the act at
+	// index result. An erasure of this event finds the act here, because only the envelopes connect the two. The link is removed if
+	// result is its own index.
+	link bool
 }
 
 // outcome returns the first outcome, in order of precedence, that the ledger supports.
@@ -143,7 +155,7 @@ func (a *act) outcome() Outcome {
 		return Denied
 	case a.consent == consentExpired:
 		return Expired
-	case a.consent == consentCancelled:
+	case a.consent == consentCancelled || a.status == statusSkipped:
 		return Cancelled
 	case a.status == statusDenied:
 		return Denied
@@ -167,11 +179,27 @@ func (a *act) describe() *Act {
 type role byte
 
 const (
-	roleNone     role = iota
-	roleAct           // the event is an act
-	roleResult        // the result of an act
-	roleApproval      // a transition of an approval
-	roleErasure       // the erasure of envelopes
+	roleNone       role = iota
+	roleAct             // the event is an act
+	roleResult          // the result of an act
+	roleStepResult      // the result of the act of a step, stated by a step without a tool
+	roleApproval        // a transition of an approval
+	roleErasure         // the erasure of envelopes
+)
+
+// stepName is a digest of a step's run, key and attempt. The zero value is no step.
+type stepName [16]byte
+
+// newStepName returns the name of a step by the members of an envelope, as they are encoded there. key is without quotes.
+func newStepName(run, key, attempt []byte) stepName {
+	sum := sha256.Sum256(bytes.Join([][]byte{run, attempt, key}, []byte("\n")))
+	return stepName(sum[:16])
+}
+
+// A step without a tool and with this kind states the result of the step that has its key without the suffix and the same attempt.
+const (
+	stepResultKind   = "result"
+	stepResultSuffix = ".result"
 )
 
 // part is what an event says about acts.
@@ -180,6 +208,7 @@ type part struct {
 	claimed  bool     // of an act: a result will follow
 	status   status   // of a result, and of an act that states its own
 	intent   id.Event // of a result, and of a requested approval that belongs to an event
+	step     stepName // of a step's result, of the act of a step that did not state how it ended, and of a step without a tool
 	approval string   // of a transition, and of an act that consumed an approval
 	consent  consent  // of a transition
 	first    bool     // of a transition: the approval was requested
@@ -194,6 +223,8 @@ func readPart(e *storage.Event, r *Row, read *statement) part {
 		return readTransition(e.Envelope, r)
 	case r.Signer == event.SignerSystem && r.Kind == event.KindErasure:
 		return readErasure(e.Envelope)
+	case r.Signer == event.SignerBridge && r.Tool == "" && e.Envelope != nil:
+		return readStep(e.Envelope, r.Kind)
 	case r.Signer == event.SignerSystem || r.Tool == "":
 		return part{}
 	case read.Policy.Intent != "":
@@ -221,10 +252,29 @@ func readPart(e *storage.Event, r *Row, read *statement) part {
 	default:
 		if r.Signer == event.SignerBridge {
 			reported := textMember(e.Envelope, "step_status")
-			p.status, p.claimed = parseStepStatus(reported), reported == stepStarted
+			if p.status, p.claimed = parseStepStatus(reported), reported == stepStarted; p.status == noStatus {
+				run, key, attempt := stepMembers(e.Envelope)
+				p.step = newStepName(run, key, attempt)
+			}
 		}
 	}
 	return p
+}
+
+// stepMembers returns the members of a step's envelope that name it. key is without quotes.
+func stepMembers(envelope []byte) (run, key, attempt []byte) {
+	return memberOf(envelope, "run_id"), bytes.Trim(memberOf(envelope, "step_key"), `"`), memberOf(envelope, "attempt")
+}
+
+// readStep returns what a step without a tool says about the act of another step.
+func readStep(envelope []byte, kind string) part {
+	run, key, attempt := stepMembers(envelope)
+	of, states := bytes.CutSuffix(key, []byte(stepResultSuffix))
+	if !states || kind != stepResultKind {
+		return part{step: newStepName(run, key, attempt)}
+	}
+	status := cmp.Or(parseStepStatus(textMember(envelope, "step_status")), statusUnknown)
+	return part{role: roleStepResult, step: newStepName(run, of, attempt), status: status}
 }
 
 // readTransition returns what a transition of an approval says.
@@ -233,6 +283,7 @@ func readTransition(envelope []byte, r *Row) part {
 		Approval   string   `json:"approval_id"`
 		Transition string   `json:"transition"`
 		Vote       string   `json:"vote"`
+		DeputyFor  string   `json:"deputy_for"`
 		Intent     id.Event `json:"intent_event_id"`
 	}
 	if err := json.Unmarshal(memberOf(envelope, "payload"), &read); err != nil {
@@ -244,7 +295,7 @@ func readTransition(envelope []byte, r *Row) part {
 	}
 	p := part{role: roleApproval, approval: read.Approval, consent: to, intent: read.Intent, first: read.Transition == "requested"}
 	if read.Vote != "" || read.Transition == "revoked" {
-		p.vote = Vote{Account: r.actor(), Approve: read.Vote == "approve"}
+		p.vote = Vote{Account: r.actor(), DeputyFor: read.DeputyFor, Approve: read.Vote == "approve"}
 	}
 	return p
 }
@@ -279,11 +330,15 @@ func memberOf(object []byte, name string) []byte {
 	return nil
 }
 
-// textMember returns the value of a member of a canonical object that is a string without escapes, or "".
+// textMember returns the value of a member of a canonical object if that is a string, and otherwise "". A string with escapes is
+// returned as it is written, with its quotes: it is none of the known words.
 func textMember(object []byte, name string) string {
 	value := memberOf(object, name)
-	if len(value) < 2 || value[0] != '"' || bytes.IndexByte(value, '\\') >= 0 {
+	switch {
+	case len(value) < 2 || value[0] != '"':
 		return ""
+	case bytes.IndexByte(value, '\\') >= 0:
+		return string(value)
 	}
 	return string(value[1 : len(value)-1])
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/klauspost/compress/s2"
 
@@ -46,9 +47,16 @@ type joiner struct {
 	view  *view // of the indexed events, with the acts and approvals of the tail before the joined events
 
 	changed   map[uint64]*changedActs // by chunk
-	before    map[id.Index]act        // the acts that the joined results name, as in the view
+	before    map[id.Index]actBefore  // the events that the joined ones name, as in the view
 	events    map[id.Event]id.Index   // the acts among the joined events and those that they name
+	steps     map[stepName]id.Index   // the same of steps
 	approvals map[string]*approvalOf
+}
+
+// actBefore is what a view has of an event.
+type actBefore struct {
+	act
+	found bool // it is an act or a link
 }
 
 // approvalOf is an approval as far as it has been read.
@@ -59,11 +67,21 @@ type approvalOf struct {
 	act     id.Index // the act that it belongs to
 	linked  bool     // act is known
 	end     id.Index // the event after its latest transition
+
+	requested, decided id.Instant // 0 if that is not known, or if the approvers have not decided
+}
+
+// wait returns the wait of an act.
+func (a *approvalOf) wait() int64 {
+	if a.requested == 0 || a.decided == 0 {
+		return 0
+	}
+	return max(1, int64(a.decided-a.requested))
 }
 
 func (x *Index) newJoiner(s *log.State, v *view) *joiner {
 	return &joiner{index: x, state: s, view: v, changed: make(map[uint64]*changedActs),
-		events: make(map[id.Event]id.Index), approvals: make(map[string]*approvalOf)}
+		events: make(map[id.Event]id.Index), steps: make(map[stepName]id.Index), approvals: make(map[string]*approvalOf)}
 }
 
 // join joins the next rows with what they say about acts.
@@ -77,6 +95,9 @@ func (j *joiner) join(ctx context.Context, rows []Row, parts []part) error {
 		}
 	}
 	if err := j.locate(ctx, parts); err != nil {
+		return err
+	}
+	if err := j.locateSteps(ctx, rows, parts); err != nil {
 		return err
 	}
 	var err error
@@ -121,13 +142,84 @@ func (j *joiner) named(at []id.Index, parts []part) []id.Index {
 		if of, known := j.events[parts[i].intent]; known {
 			at = append(at, of)
 		}
+		if of, known := j.steps[parts[i].step]; known && parts[i].role == roleStepResult {
+			at = append(at, of)
+		}
 	}
 	return at
 }
 
-// readBefore returns the acts at indices before end, as in the view. It reads each record once.
-func (j *joiner) readBefore(ctx context.Context, at []id.Index, end id.Index) (map[id.Index]act, error) {
-	before := make(map[id.Index]act)
+// stepAct is the act of a step that did not state how it ended, or a step without a tool, so that its act is not looked for.
+type stepAct struct {
+	name stepName
+	at   id.Index
+}
+
+// stepActs returns the steps among rows that are no results.
+func stepActs(rows []Row, parts []part) (steps []stepAct) {
+	for i := range parts {
+		if parts[i].role != roleStepResult && parts[i].step != (stepName{}) {
+			steps = append(steps, stepAct{parts[i].step, rows[i].Index})
+		}
+	}
+	return steps
+}
+
+// locateSteps finds the acts of the steps whose results are among rows.
+func (j *joiner) locateSteps(ctx context.Context, rows []Row, parts []part) error {
+	for _, s := range stepActs(rows, parts) {
+		j.steps[s.name] = s.at
+	}
+	wanted := make(map[stepName]struct{})
+	for i := range parts {
+		if _, known := j.steps[parts[i].step]; !known && parts[i].role == roleStepResult {
+			wanted[parts[i].step] = struct{}{}
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	for _, s := range j.view.tail.steps {
+		if _, is := wanted[s.name]; is {
+			j.steps[s.name] = s.at
+			delete(wanted, s.name)
+		}
+	}
+	for name := range wanted {
+		at, found, err := j.index.findStep(ctx, j.state, j.view, name)
+		if err != nil {
+			return err
+		}
+		if found {
+			j.steps[name] = at
+		}
+	}
+	return nil
+}
+
+// findStep returns the act of a step among the indexed events.
+func (x *Index) findStep(ctx context.Context, s *log.State, v *view, name stepName) (at id.Index, found bool, err error) {
+	var of []candidate
+	terms := wanted{terms: []term{newTerm(byStep, string(name[:]))}}
+	for c, err := range x.candidates(ctx, v, terms, []span{{0, v.position}}, true) {
+		if err != nil {
+			return 0, false, err
+		}
+		of = append(of, c)
+	}
+	err = x.readEvents(ctx, s, of, func(_ int, e *storage.Event) error {
+		_, p, err := newRowAndPart(e)
+		if err == nil && p.role == roleAct && p.step == name { // otherwise another step with this fingerprint, or an erased one
+			at, found = e.Index, true
+		}
+		return err
+	})
+	return at, found, err
+}
+
+// readBefore returns what the view has of the events at indices before end. It reads each record once.
+func (j *joiner) readBefore(ctx context.Context, at []id.Index, end id.Index) (map[id.Index]actBefore, error) {
+	before := make(map[id.Index]actBefore)
 	slices.Sort(at)
 	for len(at) > 0 && at[0] < end {
 		chunk := uint64(at[0]) / chunkEvents
@@ -136,9 +228,11 @@ func (j *joiner) readBefore(ctx context.Context, at []id.Index, end id.Index) (m
 			return nil, err
 		}
 		for len(at) > 0 && uint64(at[0])/chunkEvents == chunk {
+			var b actBefore
 			if i, found := read.search(at[0]); found {
-				before[at[0]] = read[i]
+				b = actBefore{read[i], true}
 			}
+			before[at[0]] = b
 			at = at[1:]
 		}
 	}
@@ -150,11 +244,9 @@ func (j *joiner) joinRow(ctx context.Context, r *Row, p *part) error {
 	case roleAct:
 		return j.addAct(ctx, r, p, r.Index)
 	case roleResult:
-		return j.change(ctx, p.intent, r.Index, func(a *act) {
-			if a.result == 0 { // later ones say nothing new
-				a.status, a.result = p.status, r.Index
-			}
-		})
+		return j.takeResult(ctx, r, p)
+	case roleStepResult:
+		return j.takeStepResult(ctx, r, p)
 	case roleApproval:
 		if p.first { // nothing was said about it before
 			j.approvals[p.approval] = &approvalOf{name: p.approval}
@@ -163,7 +255,7 @@ func (j *joiner) joinRow(ctx context.Context, r *Row, p *part) error {
 		if err != nil {
 			return err
 		}
-		a.take(p, r.Index)
+		a.take(p, r.Index, r.ReceivedAt)
 		if at, known := j.events[p.intent]; known && !a.linked {
 			a.act, a.linked = at, true
 		}
@@ -172,6 +264,47 @@ func (j *joiner) joinRow(ctx context.Context, r *Row, p *part) error {
 		return j.erase(ctx, p.erased, r.Index)
 	}
 	return nil
+}
+
+// takeResult gives an act its result. Later ones change nothing, but a result that names its intent replaces the one by a step. If it
+// didn't, an erasure of the step would have to find it.
+func (j *joiner) takeResult(ctx context.Context, r *Row, p *part) error {
+	at, known := j.events[p.intent]
+	if !known {
+		return nil
+	}
+	a, found, err := j.find(ctx, at)
+	if err != nil || !found || a.result != 0 && !a.linked {
+		return err
+	}
+	j.unlink(&a, r.Index)
+	a.status, a.result = p.status, r.Index
+	j.put(a, r.Index)
+	return nil
+}
+
+// takeStepResult gives the act of an earlier step its result.
+func (j *joiner) takeStepResult(ctx context.Context, r *Row, p *part) error {
+	at, known := j.steps[p.step]
+	if !known || at >= r.Index {
+		return nil
+	}
+	a, found, err := j.find(ctx, at)
+	if err != nil || !found || a.erased || a.result != 0 { // a rebuild doesn't find the step of an erased act
+		return err
+	}
+	a.status, a.result, a.linked = p.status, r.Index, true
+	j.put(a, r.Index)
+	j.put(act{at: r.Index, result: at, link: true}, r.Index)
+	return nil
+}
+
+// unlink removes the result by a step from an act, if it has one. The caller puts the act.
+func (j *joiner) unlink(a *act, by id.Index) {
+	if a.linked {
+		j.put(act{at: a.result, result: a.result, link: true}, by)
+		a.status, a.result, a.linked = noStatus, 0, false
+	}
 }
 
 // addAct adds the act of a row.
@@ -189,8 +322,16 @@ func (j *joiner) addAct(ctx context.Context, r *Row, p *part, by id.Index) error
 }
 
 // take takes in the next transition.
-func (a *approvalOf) take(p *part, at id.Index) {
+func (a *approvalOf) take(p *part, at id.Index, received id.Instant) {
 	a.consent, a.end = p.consent, at+1
+	switch {
+	case p.first:
+		a.requested = received
+	case p.consent != consentGiven && p.consent != consentRefused: // pending again, or ended without a decision that counts
+		a.decided = 0
+	case a.decided == 0:
+		a.decided = received
+	}
 	if p.vote.Account != "" {
 		a.votes = append(slices.Clip(a.votes), p.vote)
 	}
@@ -237,8 +378,8 @@ func (j *joiner) find(ctx context.Context, at id.Index) (a act, found bool, err 
 			return c.acts[i], true, nil
 		}
 	}
-	if a, found = j.before[at]; found {
-		return a, true, nil
+	if b, known := j.before[at]; known {
+		return b.act, b.found, nil
 	}
 	read, err := j.index.readActs(ctx, j.view, n)
 	if err != nil {
@@ -256,7 +397,9 @@ func (j *joiner) decide(ctx context.Context, of *approvalOf, by id.Index) error 
 	if !of.linked {
 		return nil
 	}
-	return j.changeAt(ctx, of.act, by, func(a *act) { a.approval, a.consent, a.votes = of.name, of.consent, of.votes })
+	return j.changeAt(ctx, of.act, by, func(a *act) {
+		a.approval, a.consent, a.votes, a.wait = of.name, of.consent, of.votes, of.wait()
+	})
 }
 
 // approval returns an approval with the transitions before the joined events. The joiner may change it.
@@ -293,7 +436,7 @@ func (j *joiner) readApproval(ctx context.Context, a *approvalOf) error {
 			a.act, a.linked = e.Index, true
 			return nil
 		}
-		if a.take(&p, e.Index); p.intent == "" {
+		if a.take(&p, e.Index, e.ReceivedAt); p.intent == "" {
 			return nil
 		}
 		if err := j.locate(ctx, []part{p}); err != nil {
@@ -339,6 +482,17 @@ func (j *joiner) erase(ctx context.Context, ranges []id.Range, by id.Index) erro
 	if j.before, err = j.readBefore(ctx, j.named(at, parts), by); err != nil {
 		return err
 	}
+	var linked []id.Index
+	for _, a := range j.before {
+		if a.link {
+			linked = append(linked, a.result)
+		}
+	}
+	acts, err := j.readBefore(ctx, linked, by)
+	if err != nil {
+		return err
+	}
+	maps.Copy(j.before, acts)
 	for i := range rows {
 		if err := j.eraseEvent(ctx, &rows[i], &parts[i], by); err != nil {
 			return err
@@ -357,6 +511,7 @@ func (j *joiner) eraseEvent(ctx context.Context, r *Row, p *part, by id.Index) e
 		if !found {
 			return j.addAct(ctx, r, p, by)
 		}
+		j.unlink(&a, by)
 		if a.erased = true; a.result == 0 {
 			a.status = noStatus
 		}
@@ -367,49 +522,76 @@ func (j *joiner) eraseEvent(ctx context.Context, r *Row, p *part, by id.Index) e
 				a.status = statusUnknown
 			}
 		})
+	case roleNone:
+		if r.Signer != event.SignerBridge {
+			return nil
+		}
+		l, found, err := j.find(ctx, r.Index)
+		if err != nil || !found || !l.link || l.result == l.at {
+			return err
+		}
+		return j.changeAt(ctx, l.result, by, func(a *act) { j.unlink(a, by) })
 	}
 	return nil
 }
 
 // readActs returns the acts of a chunk in a view.
 func (x *Index) readActs(ctx context.Context, v *view, chunk uint64) (read acts, err error) {
-	if err = x.visitIndexedActs(ctx, v, chunk, func(a *act) { read = append(read, *a) }); err != nil {
-		return nil, err
-	}
-	if c := v.tail.acts[chunk]; c != nil {
-		read = read.merge(c.acts)
-	}
-	return read, nil
+	err = x.visitActs(ctx, v, chunk, func(a *act) { read = append(read, *a) })
+	return read, err
 }
 
-// visitIndexedActs calls visit with each act in the record of a chunk, as it was at the position of a view.
-func (x *Index) visitIndexedActs(ctx context.Context, v *view, chunk uint64, visit func(*act)) error {
-	begin := id.Index(chunk * chunkEvents)
-	if begin >= v.position {
-		return nil
-	}
-	record, err := x.readRecord(ctx, v.tenant, kindActs, columnsKey(v.generation.Number, chunk))
-	if err != nil {
-		return fmt.Errorf("read acts: %w", err)
-	}
-	return damaged(visitActs(record, begin, visit))
-}
-
-// findActs returns the acts of a span of one chunk that match. Unless places is nil, they are at these places of the block.
-func (x *Index) findActs(ctx context.Context, v *view, s span, places *placeSet, matches func(*act) bool) (found acts, err error) {
-	take := func(a *act) {
-		if s.begin <= a.at && a.at < s.end && (places == nil || places.Contains(uint16(a.at%blockEvents))) && matches(a) {
-			found = append(found, *a)
+// visitActs calls visit with each act of a chunk in a view, in ascending order. The act is valid during the call.
+func (x *Index) visitActs(ctx context.Context, v *view, chunk uint64, visit func(*act)) error {
+	var record []byte
+	if v.indexes(chunk) {
+		var err error
+		if record, err = x.readRecord(ctx, v.tenant, kindActs, columnsKey(v.generation.Number, chunk)); err != nil {
+			return fmt.Errorf("read acts: %w", err)
 		}
 	}
-	chunk := uint64(s.begin) / chunkEvents
-	if v.tail.acts[chunk] == nil {
-		return found, x.visitIndexedActs(ctx, v, chunk, take)
+	return v.visitActs(chunk, record, visit)
+}
+
+// indexes reports whether the records of the view contain a chunk.
+func (v *view) indexes(chunk uint64) bool { return id.Index(chunk*chunkEvents) < v.position }
+
+// visitActs calls visit with each act of a chunk, of which record has those that are indexed.
+func (v *view) visitActs(chunk uint64, record []byte, visit func(*act)) error {
+	begin, changed := id.Index(chunk*chunkEvents), v.tail.acts[chunk]
+	if changed == nil && v.indexes(chunk) {
+		return damaged(visitActs(record, begin, visit))
 	}
-	all, err := x.readActs(ctx, v, chunk)
+	var all acts
+	if v.indexes(chunk) {
+		if err := visitActs(record, begin, func(a *act) { all = append(all, *a) }); err != nil {
+			return damaged(err)
+		}
+	}
+	if changed != nil {
+		all = all.merge(changed.acts)
+	}
 	for i := range all {
-		take(&all[i])
+		visit(&all[i])
 	}
+	return nil
+}
+
+// findActs returns the wanted acts of a span of one chunk. Unless places is nil, they are at these places of the block.
+func (x *Index) findActs(ctx context.Context, v *view, s span, places *placeSet, w wanted) (found acts, err error) {
+	chunk := uint64(s.begin) / chunkEvents
+	var satisfying *chunkSet
+	if len(w.columns) > 0 {
+		if satisfying, err = x.findValues(ctx, v, chunk, w.columns); err != nil || satisfying.isEmpty() {
+			return nil, err
+		}
+	}
+	err = x.visitActs(ctx, v, chunk, func(a *act) {
+		if s.begin <= a.at && a.at < s.end && (places == nil || places.Contains(uint16(a.at%blockEvents))) &&
+			(satisfying == nil || satisfying.contains(a.at) && !a.erased) && w.acts(a) {
+			found = append(found, *a)
+		}
+	})
 	return found, err
 }
 
@@ -452,33 +634,44 @@ func (j *joiner) appendActs(ctx context.Context, changes []storage.Change, begin
 // A record of acts contains the acts of one chunk. It is an s2 block that contains
 //
 //	a dictionary of accounts: a uvarint count and that many texts
-//	acts: difference of index to the one before (uvarint), decision*4 + erased*2 + claimed (byte),
+//	acts: difference of index to the one before (uvarint), linked*16 + decision*4 + erased*2 + claimed (byte),
 //	status*16 + consent (byte), difference of result to index or 0 (uvarint)
 //
-// and after them, for an act with a consent, its approval (text), and its votes: a uvarint count and that many
-// uvarints, number of the account*2 + approve.
+// and after them, for an act with a consent, its approval (text), its wait (uvarint), and its votes: a uvarint count and
+// that many uvarints, number of the account*2 + approve. The text of an account that voted as a deputy is the account, a slash
+// and the represented account. Among the acts are links: the difference of index, linkFlag (byte),
+// and the difference of index to that of the act (uvarint).
+
+// linkFlag marks a link.
+const linkFlag = 1 << 5
 
 // encodeActs returns the record of acts that follow begin.
 func encodeActs(all acts, begin id.Index) []byte {
 	var accounts dictionary
 	var body []byte
 	before := begin
+	all = slices.DeleteFunc(all, func(a act) bool { return a.link && a.result == a.at })
 	for i := range all {
 		a := &all[i]
 		body = binary.AppendUvarint(body, uint64(a.at-before))
-		body = append(body, byte(a.effective)<<2|bit(a.erased)<<1|bit(a.claimed), byte(a.status)<<4|byte(a.consent))
+		if before = a.at; a.link {
+			body = binary.AppendUvarint(append(body, linkFlag), uint64(a.at-a.result))
+			continue
+		}
+		body = append(body, bit(a.linked)<<4|byte(a.effective)<<2|bit(a.erased)<<1|bit(a.claimed), byte(a.status)<<4|byte(a.consent))
 		result := uint64(0)
 		if a.result != 0 {
 			result = uint64(a.result - a.at)
 		}
 		body = binary.AppendUvarint(body, result)
-		if before = a.at; a.consent == noConsent {
+		if a.consent == noConsent {
 			continue
 		}
 		body = append(binary.AppendUvarint(body, uint64(len(a.approval))), a.approval...)
+		body = binary.AppendUvarint(body, uint64(a.wait))
 		body = binary.AppendUvarint(body, uint64(len(a.votes)))
 		for _, v := range a.votes {
-			body = binary.AppendUvarint(body, accounts.number(v.Account)<<1|uint64(bit(v.Approve)))
+			body = binary.AppendUvarint(body, accounts.number(v.accounts())<<1|uint64(bit(v.Approve)))
 		}
 	}
 	b := binary.AppendUvarint(nil, uint64(len(accounts.texts)))
@@ -487,6 +680,14 @@ func encodeActs(all acts, begin id.Index) []byte {
 	}
 	b = binary.AppendUvarint(b, uint64(len(all)))
 	return s2.EncodeBetter(nil, append(b, body...))
+}
+
+// accounts returns the text of the accounts of a vote.
+func (v *Vote) accounts() string {
+	if v.DeputyFor == "" {
+		return v.Account
+	}
+	return v.Account + "/" + v.DeputyFor
 }
 
 func bit(b bool) byte {
@@ -498,29 +699,41 @@ func bit(b bool) byte {
 
 // visitActs calls visit with each act of a record. The act is valid during the call.
 func visitActs(record []byte, begin id.Index, visit func(*act)) error {
-	in, err := openColumns(record)
+	in, err := openColumns(nil, record, maxColumns)
 	if err != nil {
 		return err
 	}
 	accounts := in.texts()
 	at := begin
+	var a act
 	for n := in.uvarint(); n > 0 && !in.failed; n-- {
 		at += id.Index(in.uvarint())
-		flags, state := in.byte(), in.byte()
-		a := act{at: at, effective: id.Decision(flags >> 2), erased: flags&2 != 0, claimed: flags&1 != 0,
+		flags := in.byte()
+		if flags == linkFlag {
+			if a = (act{at: at, result: at - id.Index(in.uvarint()), link: true}); !in.failed {
+				visit(&a)
+			}
+			continue
+		}
+		state := in.byte()
+		a = act{at: at, effective: id.Decision(flags >> 2 & 3), erased: flags&2 != 0, claimed: flags&1 != 0, linked: flags&16 != 0,
 			status: status(state >> 4), consent: consent(state & 15)}
+		if a.effective > id.Deny || a.status > statusSkipped || a.consent > consentCancelled {
+			in.failed = true
+		}
 		if result := in.uvarint(); result != 0 {
 			a.result = at + id.Index(result)
 		}
 		if a.consent != noConsent {
-			a.approval = in.text()
+			a.approval, a.wait = in.text(), int64(in.uvarint())
 			for range min(in.uvarint(), maxVotes) {
 				account := in.uvarint()
 				if account>>1 >= uint64(len(accounts)) {
 					in.failed = true
 					break
 				}
-				a.votes = append(a.votes, Vote{accounts[account>>1], account&1 != 0})
+				who, represented, _ := strings.Cut(accounts[account>>1], "/")
+				a.votes = append(a.votes, Vote{Account: who, DeputyFor: represented, Approve: account&1 != 0})
 			}
 		}
 		if !in.failed {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
@@ -20,9 +21,15 @@ type told struct {
 	phase, status        string
 	intent               id.Event // that a result or a request names
 	approval, transition string
-	vote                 string
+	vote, deputyFor      string
 	erases               []id.Range
 	erased               bool
+	members              string // of the payload of a guarded act, each with a comma
+
+	run, key string   // of a step
+	attempt  int      // of a step
+	ends     id.Event // the step whose result a step states
+	ended    bool     // a step states the result of this one
 }
 
 // story makes up events about acts: intents, results, steps of runs, approvals, erasures and events that are not acts.
@@ -42,16 +49,19 @@ func (s *story) next(at id.Index) made {
 	s.now += id.Instant(r.IntN(1000))
 	e := told{row: index.Row{Index: at, Event: id.Event(fmt.Sprintf("evt_%08d", at)), ReceivedAt: s.now, Agent: pick(r, []id.Agent{"agt_1", "agt_2"}),
 		Tool: pick(r, []id.Tool{"acme.pay", "acme.mail.send"}), Kind: "tool_call", Signer: event.SignerAgent, Trace: id.Trace(fmt.Sprint("trc_", at/7)),
-		Declared: id.Allow, Effective: pick(r, []id.Decision{id.Allow, id.Allow, id.Deny, id.AllowWithObligation}), Principal: "svc", Policy: "pol_1", Rule: "rule-1"}, evaluated: true}
+		Declared: id.Allow, Effective: pick(r, []id.Decision{id.Allow, id.Allow, id.Deny, id.AllowWithObligation}), Principal: pick(r, []string{"svc", "svc", "ops"}), Policy: "pol_1", Version: 1, Rule: pick(r, []string{"rule-1", "rule-2", ""})}, evaluated: true}
 	switch n := r.IntN(100); {
 	case n < 35:
 		e.phase = pick(r, []string{"intent", "intent", "intent", "", "result", "other"})
 	case n < 45:
-		e.row.Signer, e.status = event.SignerBridge, pick(r, []string{"ok", "succeeded", "failed", "error", "unknown", "denied", "started", "skipped"})
+		e.row.Signer, e.status = event.SignerBridge, pick(r, []string{"ok", "succeeded", "failed", "error", "unknown", "denied", "started", "started", "started", "queued", "skipped"})
+		e.run, e.key, e.attempt = fmt.Sprint("run_", at/200), pick(r, []string{`pay "all" `, "zoë", ".result"})+fmt.Sprint(at%50), 1+int(at/50%4)
 		if n := len(s.unbound); n > 0 && r.IntN(2) == 0 {
 			e.approval, s.unbound = s.unbound[n-1], s.unbound[:n-1]
 		}
-	case n < 65:
+	case n < 52:
+		s.endStep(&e)
+	case n < 68:
 		if of := s.pick(func(t *told) bool { return t.evaluated && t.phase != "result" }); of != nil {
 			e.evaluated, e.phase, e.intent, e.status = false, "result", of.row.Event, pick(r, []string{"ok", "ok", "ok", "error", "denied", "unknown", "", "strange"})
 		}
@@ -72,6 +82,31 @@ func (s *story) next(at id.Index) made {
 		}
 	}
 	return m
+}
+
+// endStep makes e a step without a tool, which states the result of another one, or seems to.
+func (s *story) endStep(e *told) {
+	e.row.Signer, e.row.Tool, e.row.Kind, e.evaluated = event.SignerBridge, "", "result", false
+	e.run, e.key, e.attempt, e.status = "run_0", "none.result", 1, pick(s.random, []string{"succeeded", "succeeded", "failed", "skipped", "denied", "strange"})
+	of := s.pick(func(t *told) bool { return t.key != "" && t.evaluated && !t.ended })
+	if of == nil {
+		return
+	}
+	e.run, e.key, e.attempt = of.run, of.key+".result", of.attempt
+	switch s.random.IntN(12) {
+	case 0:
+		e.run += "0"
+	case 1:
+		e.key, e.attempt = of.key, of.attempt+20
+	case 2:
+		e.attempt += 10
+	case 3:
+		e.row.Kind = "tool_call"
+	case 4:
+		e.row.Signer = event.SignerAgent
+	default:
+		e.ends, of.ended = of.row.Event, true
+	}
 }
 
 // pick returns a recent event that satisfies a condition, or sometimes an old one, or nil.
@@ -108,6 +143,7 @@ func (s *story) approval(e *told) {
 	e.transition = pick(s.random, []string{"voted", "voted", "pending", "approved", "consumed", "denied", "revoked", "expired", "cancelled", "invalidated"})
 	if e.transition == "voted" {
 		e.vote = pick(s.random, []string{"approve", "deny"})
+		e.deputyFor = pick(s.random, []string{"", "", "acc_2", "acc_3"})
 	}
 	if slices.Contains([]string{"consumed", "denied", "revoked", "expired", "cancelled", "invalidated"}, e.transition) {
 		s.open = slices.Delete(s.open, n, n+1)
@@ -155,11 +191,15 @@ func (e *told) make() made {
 		if e.vote != "" {
 			payload += fmt.Sprintf(`,"vote":"%s"`, e.vote)
 		}
+		if e.deputyFor != "" {
+			payload += fmt.Sprintf(`,"deputy_for":"%s"`, e.deputyFor)
+		}
 	case e.erases != nil:
 		payload = fmt.Sprintf(`{"ranges":[[%d,%d]],"reason":"retention"`, e.erases[0].Begin, e.erases[0].End)
 	case e.row.Signer == event.SignerBridge:
 		status = fmt.Sprintf(`,"status":"error","step_status":"%s"`, e.status)
 	default:
+		payload = "{" + e.members + payload[1:]
 		if e.phase != "" {
 			payload += fmt.Sprintf(`,"phase":"%s"`, e.phase)
 		}
@@ -167,17 +207,31 @@ func (e *told) make() made {
 			payload += fmt.Sprintf(`,"status":"%s"`, e.status)
 		}
 	}
-	envelope := fmt.Appendf(nil, `{"action_kind":"%s","actor_principal":"%s","payload":%s}%s}`, e.row.Kind, e.row.Principal, payload, status)
+	attempt := ""
+	if e.key != "" {
+		attempt = fmt.Sprintf(`,"attempt":%d`, e.attempt)
+		status = fmt.Sprintf(`,"run_id":"%s","step_key":%q,"step_status":"%s"`, e.run, e.key, e.status)
+	}
+	envelope := fmt.Appendf(nil, `{"action_kind":"%s","actor_principal":"%s"%s,"payload":%s}%s}`, e.row.Kind, e.row.Principal, attempt, payload, status)
 	return made{row: e.row, record: record, envelope: envelope}
 }
 
-// acts returns the acts of a story, computed by a scan of the whole story for each.
-func (s *story) acts() (acts []index.Row) {
-	results, transitions := map[id.Event]*told{}, map[string][]*told{}
+// asked is the approval of an act.
+type asked struct {
+	state string // after its latest transition; "" if none
+	wait  int64  // until the decision; 0 if none
+}
+
+// acts returns the acts of a story and their approvals, computed by a scan of the whole story for each.
+func (s *story) acts() (acts []index.Row, approvals []asked) {
+	results, ends, transitions := map[id.Event]*told{}, map[id.Event]*told{}, map[string][]*told{}
 	for i := range s.events {
 		e := &s.events[i]
 		if e.phase == "result" && !e.evaluated && results[e.intent] == nil {
 			results[e.intent] = e
+		}
+		if e.ends != "" && !e.erased {
+			ends[e.ends] = e
 		}
 		if e.transition != "" {
 			transitions[e.approval] = append(transitions[e.approval], e)
@@ -191,7 +245,12 @@ func (s *story) acts() (acts []index.Row) {
 		found := index.Act{}
 		status := ""
 		if e.row.Signer == event.SignerBridge && !e.erased {
-			status = map[string]string{"ok": "ok", "succeeded": "ok", "failed": "error", "error": "error", "unknown": "unknown", "denied": "denied"}[e.status]
+			words := map[string]string{"ok": "ok", "succeeded": "ok", "failed": "error", "error": "error", "unknown": "unknown", "denied": "denied",
+				"skipped": "skipped", "strange": "unknown"}
+			status = words[e.status]
+			if r := ends[e.row.Event]; r != nil && status == "" {
+				found.Result, status = r.row.Index, words[r.status]
+			}
 		}
 		if r := results[e.row.Event]; r != nil {
 			found.Result = r.row.Index
@@ -207,9 +266,9 @@ func (s *story) acts() (acts []index.Row) {
 			found.Approval = e.approval
 			if state = t.transition; t.vote != "" || t.transition == "revoked" {
 				if account, _, session := cutSession(t.row.Principal); session {
-					found.Votes = append(found.Votes, index.Vote{Account: account, Approve: t.vote == "approve"})
+					found.Votes = append(found.Votes, index.Vote{Account: account, DeputyFor: t.deputyFor, Approve: t.vote == "approve"})
 				} else {
-					found.Votes = append(found.Votes, index.Vote{Account: t.row.Principal, Approve: t.vote == "approve"})
+					found.Votes = append(found.Votes, index.Vote{Account: t.row.Principal, DeputyFor: t.deputyFor, Approve: t.vote == "approve"})
 				}
 			}
 		}
@@ -222,7 +281,7 @@ func (s *story) acts() (acts []index.Row) {
 			index.Refused:   state == "denied" || state == "revoked",
 			index.Denied:    e.row.Effective == id.Deny || status == "denied" && state != "expired" && state != "cancelled" && state != "invalidated",
 			index.Expired:   state == "expired",
-			index.Cancelled: state == "cancelled" || state == "invalidated",
+			index.Cancelled: state == "cancelled" || state == "invalidated" || status == "skipped",
 			index.Unknown:   status == "unknown" || status == "" && e.erased && !pending,
 			index.Waiting:   pending,
 			index.Open:      true,
@@ -238,9 +297,20 @@ func (s *story) acts() (acts []index.Row) {
 		}
 		row := e.row
 		row.Act = &found
-		acts = append(acts, row)
+		acts, approvals = append(acts, row), append(approvals, asked{state, waited(transitions[e.approval])})
 	}
-	return acts
+	return acts, approvals
+}
+
+// waited returns the time from the first transition to the first of the last ones that are all decisions.
+func waited(transitions []*told) (wait int64) {
+	for _, t := range slices.Backward(transitions) {
+		if !slices.Contains([]string{"approved", "consumed", "denied", "revoked"}, t.transition) {
+			break
+		}
+		wait = max(1, int64(t.row.ReceivedAt-transitions[0].row.ReceivedAt))
+	}
+	return wait
 }
 
 func cutSession(principal string) (account, rest string, session bool) {
@@ -255,7 +325,8 @@ func cutSession(principal string) (account, rest string, session bool) {
 // checkActs compares lists of acts, in both orders and at several page sizes, with a naive computation.
 func (w *world) checkActs(tenant id.Tenant, s *story) {
 	w.t.Helper()
-	want := s.acts()
+	want, approvals := s.acts()
+	defer w.checkCounts(tenant, s, want, approvals)
 	for i := range want {
 		e := &s.events[want[i].Index]
 		want[i].Hash = w.rows[tenant][want[i].Index].Hash
@@ -359,7 +430,7 @@ func TestActsAreBounded(t *testing.T) {
 	w := newWorld(t, enginetest.Pebble(t), chunks*index.ChunkEvents+50, func(f *filler) {
 		f.make = func(at id.Index) made {
 			e := told{row: index.Row{Index: at, Event: id.Event(fmt.Sprintf("evt_%08d", at)), ReceivedAt: 1_790_000_000_000, Agent: "agt_1", Tool: "acme.pay",
-				Kind: "tool_call", Signer: event.SignerAgent, Trace: "trc", Declared: id.Allow, Effective: id.Allow, Principal: "svc", Policy: "pol_1", Rule: "r"}, evaluated: true}
+				Kind: "tool_call", Signer: event.SignerAgent, Trace: "trc", Declared: id.Allow, Effective: id.Allow, Principal: "svc", Policy: "pol_1", Version: 1, Rule: "r"}, evaluated: true}
 			if at == rare {
 				e.row.Effective = id.Deny
 			}
@@ -369,8 +440,12 @@ func TestActsAreBounded(t *testing.T) {
 	})
 	w.follow()
 	w.index.CompareAtMost(2)
-	for _, ascending := range []bool{false, true} {
-		q := index.Query{Filter: index.Filter{Outcome: index.Denied}, Limit: 10, Ascending: ascending}
+	for _, c := range []struct {
+		text      string
+		ascending bool
+	}{{"", false}, {"", true}, {"evt_", false}, {"evt_", true}} {
+		ascending := c.ascending
+		q := index.Query{Filter: index.Filter{Outcome: index.Denied}, Text: c.text, Limit: 10, Ascending: ascending, Longest: time.Hour}
 		var found []id.Index
 		pages := 0
 		for more := true; more; pages++ {
@@ -381,10 +456,68 @@ func TestActsAreBounded(t *testing.T) {
 			for _, r := range page.Rows {
 				found = append(found, r.Index)
 			}
+			if c.text != "" && page.Next != nil && (page.LookedTo != *page.Next || page.LookedToAt != 1_790_000_000_000) {
+				t.Errorf("ascending %v: looked to %d at %d, want %d", ascending, page.LookedTo, page.LookedToAt, *page.Next)
+			}
 			q.After, more = page.Next, page.Next != nil
 		}
 		if pages != 3 || !slices.Equal(found, []id.Index{rare}) {
 			t.Errorf("ascending %v: got %v on %d pages, want %d on 3", ascending, found, pages, rare)
 		}
+	}
+}
+
+// A step without a tool ends the act of its step while both envelopes are there.
+func TestResultsOfStepsEndWithErasures(t *testing.T) {
+	step := func(tool id.Tool, kind, key, status string) told {
+		return told{row: index.Row{ReceivedAt: 1_790_000_000_000, Agent: "agt_1", Tool: tool, Kind: kind, Signer: event.SignerBridge, Trace: "trc", Declared: id.Allow,
+			Effective: id.Allow, Principal: "svc", Policy: "pol_1", Version: 1, Rule: "r"}, evaluated: tool != "", run: "run_1", key: key, attempt: 1, status: status}
+	}
+	erasure := func(at id.Index) told {
+		return told{row: index.Row{ReceivedAt: 1_790_000_000_000, Agent: "system", Kind: event.KindErasure, Signer: event.SignerSystem, Trace: "trc", Declared: id.Allow,
+			Effective: id.Allow, Principal: "svc"}, erases: []id.Range{{Begin: at, End: at + 1}}}
+	}
+	act, result := step("acme.pay", "tool_call", "pay", "started"), step("", "result", "pay.result", "succeeded")
+	type want struct {
+		outcome index.Outcome
+		result  id.Index
+	}
+	for name, tt := range map[string]struct {
+		events []told
+		want   []want // after each
+	}{
+		"result":          {[]told{act, result}, []want{{index.Open, 0}, {index.Done, 2}}},
+		"result erased":   {[]told{act, result, erasure(2)}, []want{{index.Open, 0}, {index.Done, 2}, {index.Open, 0}}},
+		"act erased":      {[]told{act, result, erasure(1)}, []want{{index.Open, 0}, {index.Done, 2}, {index.Unknown, 0}}},
+		"act erased soon": {[]told{act, erasure(1), result}, []want{{index.Open, 0}, {index.Unknown, 0}, {index.Unknown, 0}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, enginetest.Pebble(t), 1)
+			ledgers := &reopenable{w.Ledgers}
+			w.index = index.New(index.Options{Ledgers: ledgers, Store: w.engine, Clock: w.Clock})
+			for n := range tt.events {
+				x, f := w.index, newFillerBehind(w, red)
+				f.make = func(at id.Index) made {
+					e := tt.events[n]
+					e.row.Index, e.row.Event = at, id.Event(fmt.Sprintf("evt_%08d", at))
+					m := e.make()
+					m.erases = e.erases
+					return m
+				}
+				f.append(1)
+				w.reopen()
+				for _, in := range []*index.Index{x, w.index} { // one that has joined the events one by one, and one that joins them at once
+					w.index, ledgers.Ledgers = in, w.Ledgers
+					page, err := in.List(t.Context(), red, index.Query{Filter: index.Filter{Acts: true}, Limit: 10})
+					if err != nil || len(page.Rows) != 1 {
+						t.Fatalf("event %d: got %d acts, %v", n, len(page.Rows), err)
+					}
+					if a := page.Rows[0].Act; (want{a.Outcome, a.Result}) != tt.want[n] {
+						t.Errorf("event %d: got %+v, want %+v", n, *a, tt.want[n])
+					}
+				}
+				w.index = x
+			}
+		})
 	}
 }

@@ -49,6 +49,9 @@ func (x *Index) nextStep(ctx context.Context, s *log.State, p *progress) (change
 		*p = progress{Current: *newGeneration(p), Dropping: true}
 		return nil, false, nil
 	}
+	if changes, stepped, err := x.columnsStep(ctx, s, p); stepped || err != nil {
+		return changes, false, err
+	}
 	end := dueEnd(p.Current.Position, s.Size())
 	if end > p.Current.Position || x.merger.DueLevel(p.Current.Merges, p.Current.wholeBlocks()) > 0 {
 		if changes, err = x.takeStep(ctx, s, &p.Current, end); err == nil {

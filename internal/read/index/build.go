@@ -56,6 +56,9 @@ func (b *builder) addRow(r Row, p part) {
 	if p.approval != "" {
 		b.addSingle(newTerm(byApproval, p.approval), place)
 	}
+	if p.role == roleAct && p.step != (stepName{}) {
+		b.addSingle(newTerm(byStep, string(p.step[:])), place)
+	}
 	r.visitTerms(func(f field, text string) {
 		if f.single() {
 			b.addSingle(newTerm(f, text), place)
@@ -73,7 +76,7 @@ func (b *builder) addRow(r Row, p part) {
 
 // endChunk adds the columns of the rows since the last chunk.
 func (b *builder) endChunk() {
-	b.columns = append(b.columns, encodeColumns(b.rows))
+	b.columns = append(b.columns, columnsOf(b.rows).encode())
 	b.rows, b.parts = b.rows[:0], b.parts[:0]
 }
 
@@ -167,6 +170,7 @@ func (x *Index) buildChanges(ctx context.Context, s *log.State, g generation, en
 	}
 	acts := x.newJoiner(s, &view{tenant: t, generation: g, position: g.Position, end: g.Position})
 	for begin := g.Position; begin < end; begin += chunkEvents {
+		found := newValues(g.Columns)
 		for e, err := range x.ledgers.Events(ctx, s, begin, begin+chunkEvents, allParts|storage.FieldLent) {
 			if err != nil {
 				return nil, 0, fmt.Errorf("read events: %w", err)
@@ -176,6 +180,9 @@ func (x *Index) buildChanges(ctx context.Context, s *log.State, g generation, en
 				return nil, 0, err
 			}
 			b.addRow(row, p)
+			if p.role == roleAct {
+				found.add(e.Index, readCells(e.Envelope, g.Columns), g.Columns)
+			}
 			newest = e.ReceivedAt
 		}
 		if got := len(b.rows); got != chunkEvents {
@@ -185,6 +192,10 @@ func (x *Index) buildChanges(ctx context.Context, s *log.State, g generation, en
 			return nil, 0, err
 		}
 		b.endChunk()
+		if record := found.encode(begin); record != nil {
+			changes = append(changes, storage.Change{Kind: kindValues, If: storage.AnyVersion,
+				Key: columnsKey(g.Number, uint64(begin)/chunkEvents), Value: record})
+		}
 	}
 	if changes, err = acts.appendActs(ctx, changes, g.Position, end); err != nil {
 		return nil, 0, err
@@ -262,7 +273,7 @@ const dropAtOnce = 512
 func (x *Index) dropChanges(ctx context.Context, t id.Tenant, number uint64) ([]storage.Change, bool, error) {
 	var changes []storage.Change
 	for _, kind := range []storage.Kind{kindPostings, kindSingles, kindMerged, kindRecent,
-		kindColumns, kindActs} {
+		kindColumns, kindActs, kindValues} {
 		r := records.Range{End: generationPrefix(number)}
 		for found, err := range records.Scan(ctx, x.store, t, kind, r, dropAtOnce) {
 			if err != nil {

@@ -12,6 +12,12 @@ const (
 	BlockEvents = blockEvents
 )
 
+// CachesTail reports whether a tail is in memory.
+func (x *Index) CachesTail(t id.Tenant) bool {
+	_, cached := x.tails.Get(t)
+	return cached
+}
+
 // Advance makes one step.
 func (x *Index) Advance(ctx context.Context, t id.Tenant) (more bool, err error) {
 	return x.follower.Step(ctx, t, "")

@@ -9,6 +9,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/column"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -22,14 +23,18 @@ type Filter struct {
 	Declared  id.Decision
 	Effective id.Decision
 	Trace     id.Trace
+	ByCaller  bool // Trace may also be that of the caller's traceparent
 	Principal string
+	Subject   string // for whom the agent acted (on_behalf_of)
+	Issuer    string // of Subject; with Subject only
 	Actor     string // the principal of the service's own events, with any credential or none
 	Signer    event.Signer
 	From, To  Bound // the events [From, To)
 
-	Acts     bool    // acts alone
-	Outcome  Outcome // acts with this outcome
-	Approver string  // acts whose approval this account voted on
+	Acts     bool               // acts alone
+	Outcome  Outcome            // acts with this outcome
+	Approver string             // acts whose approval this account voted on
+	Columns  []column.Condition // acts whose values satisfy all of these, at most column.MaxConditions
 }
 
 // Bound is a time or a log index. The zero value is no bound.
@@ -44,6 +49,12 @@ func (f *Filter) Check() error {
 	if f.Tool != "" && !textcheck.ValidToolGlob(f.Tool) {
 		return fault.New(fault.Invalid, "tool must be a tool name or a pattern of a policy")
 	}
+	if len(f.Columns) > column.MaxConditions {
+		return fault.New(fault.Invalid, fmt.Sprintf("column must be given at most %d times", column.MaxConditions))
+	}
+	if f.Issuer != "" && f.Subject == "" {
+		return fault.New(fault.Invalid, "issuer requires on_behalf_of")
+	}
 	switch f.Signer {
 	case "", event.SignerAgent, event.SignerBridge, event.SignerSystem:
 		return nil
@@ -55,22 +66,28 @@ func (f *Filter) Check() error {
 func (f *Filter) matches(r *Row) bool {
 	return (f.Agent == "" || f.Agent == r.Agent) && (f.Kind == "" || f.Kind == r.Kind) &&
 		(f.Declared == 0 || f.Declared == r.Declared) && (f.Effective == 0 || f.Effective == r.Effective) &&
-		(f.Trace == "" || f.Trace == r.Trace) && (f.Principal == "" || f.Principal == r.Principal) &&
+		(f.Trace == "" || f.Trace == r.Trace || f.ByCaller && f.Trace == r.Caller) && (f.Principal == "" || f.Principal == r.Principal) &&
+		(f.Subject == "" || f.matchesSubject(r)) &&
 		(f.Signer == "" || f.Signer == r.Signer) && (f.Actor == "" || f.Actor == r.actor()) &&
 		(f.Tool == "" || textcheck.MatchTool(f.Tool, string(r.Tool)))
 }
 
+func (f *Filter) matchesSubject(r *Row) bool {
+	of := r.subject()
+	return f.Subject == of.Subject && (f.Issuer == "" || f.Issuer == of.Issuer)
+}
+
 // wanted returns the filter in the form that a search uses.
 func (f *Filter) wanted() wanted {
-	w := wanted{terms: f.terms(), matches: f.matches}
-	if f.Acts || f.Outcome != NoOutcome || f.Approver != "" {
+	w := wanted{terms: f.terms(), matches: f.matches, columns: f.Columns}
+	if f.Acts || f.Outcome != NoOutcome || f.Approver != "" || len(f.Columns) > 0 {
 		w.acts = f.matchesAct
 	}
 	return w
 }
 
 func (f *Filter) matchesAct(a *act) bool {
-	return (f.Outcome == NoOutcome || f.Outcome == a.outcome()) && (f.Approver == "" ||
+	return !a.link && (f.Outcome == NoOutcome || f.Outcome == a.outcome()) && (f.Approver == "" ||
 		slices.ContainsFunc(a.votes, func(v Vote) bool { return v.Account == f.Approver }))
 }
 
@@ -83,6 +100,8 @@ func (f *Filter) terms() (terms []term) {
 		}
 	}
 	add(f.Trace != "", byTrace, string(f.Trace))
+	add(f.Subject != "" && f.Issuer == "", bySubject, f.Subject)
+	add(f.Issuer != "", byPerson, personOf(event.Actor{Issuer: f.Issuer, Subject: f.Subject}))
 	add(f.Principal != "", byPrincipal, f.Principal)
 	add(f.Actor != "", byActor, f.Actor)
 	add(f.Agent != "", byAgent, string(f.Agent))
@@ -132,6 +151,9 @@ func (x *Index) spansOf(ctx context.Context, s *log.State, v *view, f *Filter) (
 		all.end = min(all.end, f.To.Index)
 	}
 	fromTime, toTime := f.From.Given && f.From.At != 0, f.To.Given && f.To.At != 0
+	if all.begin >= all.end {
+		return nil, nil
+	}
 	if !fromTime && !toTime {
 		return []span{all}, nil
 	}

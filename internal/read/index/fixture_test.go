@@ -1,6 +1,7 @@
 package index_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -89,6 +90,14 @@ var (
 	principals = []string{"svc", "ops@example.com", "Zoë \"Q\"", "nightly job", "acc_1", "acc_1/ctk_2", "acc_12"}
 )
 
+// behalves are values of on_behalf_of: two issuers have a subject of the same name, and one actor is another subject.
+var behalves = []string{
+	`{"actors":[{"subject":"u2"}],"issuer":"https://a.example","subject":"u1"}`,
+	`{"issuer":"https://b.example","subject":"u1"}`,
+	`{"issuer":"https://a.example","subject":"u2"}`,
+	`{"issuer":"https://a.example","subject":"spiffe://a.example/w"}`,
+}
+
 // nextRow makes up an event.
 func (f *filler) nextRow() index.Row {
 	n := f.head.Size
@@ -99,6 +108,13 @@ func (f *filler) nextRow() index.Row {
 		Trace: id.Trace(fmt.Sprintf("trc_%d", f.random.IntN(int(n)/5+1))), Principal: pick(f.random, principals)}
 	if f.traces > 0 {
 		r.Trace = id.Trace(fmt.Sprintf("trc_%d", f.random.IntN(f.traces)))
+	}
+	if n%7 == 3 { // a few events of each caller, as in a trace of several services
+		r.Caller = id.Trace(fmt.Sprintf("%032x", n/70+1))
+	}
+	if n%5 == 1 {
+		r.OnBehalfOf = pick(f.random, behalves)
+		r.Verified = n%2 == 0
 	}
 	r.Effective = r.Declared.Tighten(pick(f.random, decisions))
 	if r.Kind != "message" {
@@ -128,10 +144,23 @@ func (f *filler) addEvent(b *storage.Batch) {
 		return
 	}
 	r := f.nextRow()
-	record := fmt.Appendf(nil, `{"event_id":"%s","policy":{"declared":"%s","effective":"%s","rule_id":%s},"signer":"%s"}`,
-		r.Event, r.Declared, r.Effective, orNull(r.Rule), r.Signer)
-	envelope := fmt.Appendf(nil, `{"action_kind":"%s","actor_principal":%s,"payload":{"amount":%d,"parent_event_id":"evt_%d_%08d","text":"Invoice%s"}}`,
-		r.Kind, strings.ReplaceAll(fmt.Sprintf("%q", r.Principal), `\u00eb`, "ë"), f.random.IntN(1000), f.tenant, r.Index-1, f.pad)
+	seen, signed := "", ""
+	if r.Caller != "" {
+		member := fmt.Sprintf(`,"traceparent":"00-%s-00f067aa0ba902b7-01"`, r.Caller)
+		if seen = member; r.Index%2 == 0 {
+			seen, signed = "", member
+		}
+	}
+	stated, known := "", ""
+	if r.OnBehalfOf != "" {
+		if stated = `,"on_behalf_of":` + r.OnBehalfOf; r.Verified {
+			known = `"on_behalf_of":"verified",`
+		}
+	}
+	record := fmt.Appendf(nil, `{"event_id":"%s",%s"policy":{"declared":"%s","effective":"%s","rule_id":%s},"signer":"%s"%s}`,
+		r.Event, known, r.Declared, r.Effective, orNull(r.Rule), r.Signer, seen)
+	envelope := fmt.Appendf(nil, `{"action_kind":"%s","actor_principal":%s%s,"payload":{"amount":%d,"parent_event_id":"evt_%d_%08d","text":"Invoice%s"}%s}`,
+		r.Kind, strings.ReplaceAll(fmt.Sprintf("%q", r.Principal), `\u00eb`, "ë"), stated, f.random.IntN(1000), f.tenant, r.Index-1, f.pad, signed)
 	f.addMade(b, made{row: r, record: record, envelope: envelope})
 }
 
@@ -263,8 +292,9 @@ func (w *world) wants(tenant id.Tenant, q *index.Query, r *index.Row) bool {
 		text, _, _ = strings.Cut(text, "}{")
 	}
 	return (q.Agent == "" || r.Agent == q.Agent) && (q.Kind == "" || r.Kind == q.Kind) && (q.Declared == 0 || r.Declared == q.Declared) &&
-		(q.Effective == 0 || r.Effective == q.Effective) && (q.Trace == "" || r.Trace == q.Trace) &&
+		(q.Effective == 0 || r.Effective == q.Effective) && (q.Trace == "" || r.Trace == q.Trace || q.ByCaller && r.Caller == q.Trace) &&
 		(q.Principal == "" || r.Principal == q.Principal) && (q.Signer == "" || r.Signer == q.Signer) &&
+		(q.Subject == "" || strings.HasSuffix(r.OnBehalfOf, `"subject":"`+q.Subject+`"}`) && strings.Contains(r.OnBehalfOf, `"issuer":"`+q.Issuer)) &&
 		(q.Actor == "" || r.Signer == event.SignerSystem && strings.Split(r.Principal, "/")[0] == q.Actor) &&
 		(q.Tool == "" || textcheck.MatchTool(q.Tool, string(r.Tool))) && (q.Text == "" || strings.Contains(text, q.Text)) &&
 		(!q.From.Given || w.reached(tenant, q.From, r)) && (!q.To.Given || !w.reached(tenant, q.To, r))
@@ -284,7 +314,7 @@ func (w *world) randomQuery(r *rand.Rand, tenant id.Tenant) index.Query {
 	like := rows[r.IntN(len(rows))]
 	q := index.Query{Ascending: r.IntN(2) == 0, Limit: pick(r, []int{1, 2, 7, 100})}
 	for range r.IntN(4) {
-		switch r.IntN(11) {
+		switch r.IntN(12) {
 		case 0:
 			q.Agent = like.Agent
 		case 1:
@@ -298,11 +328,13 @@ func (w *world) randomQuery(r *rand.Rand, tenant id.Tenant) index.Query {
 		case 5:
 			q.Effective = like.Effective
 		case 6:
-			q.Trace = like.Trace
+			q.Trace, q.ByCaller = cmp.Or(like.Caller, like.Trace), r.IntN(3) > 0
 		case 7:
 			q.Principal = like.Principal
 		case 8:
 			q.Signer = like.Signer
+		case 11:
+			q.Subject, q.Issuer = pick(r, []string{"u1", "u2", "u3", "spiffe://a.example/w"}), pick(r, []string{"", "", "https://a.example", "https://b.example"})
 		case 9:
 			q.Actor = pick(r, []string{"acc_1", "acc_12", "acc_1/ctk_2", "svc"})
 		case 10:

@@ -94,7 +94,7 @@ func TestFollowerDiesAtEachWrite(t *testing.T) {
 			}
 			w.checkList(red, index.Query{Limit: 50, Filter: index.Filter{Agent: w.rows[red][5].Agent}}, 3)
 			got := w.stored(red)
-			if _, rebuilt := got["derived/index_columns 03000001/0000000000"]; !rebuilt {
+			if _, rebuilt := got["derived/index_columns 04000001/0000000000"]; !rebuilt {
 				w.compareStored(what, got, want)
 			} else if len(got) != len(want) {
 				t.Errorf("%s: got %d records after a replacement, want %d", what, len(got), len(want))
@@ -128,7 +128,7 @@ func TestRebuildWhileServing(t *testing.T) {
 	}
 	w.checkList(red, q, 2)
 	for key := range w.stored(red) {
-		if key != "derived/index " && !bytes.Contains([]byte(key), []byte(" 03000001/")) {
+		if key != "derived/index " && !bytes.Contains([]byte(key), []byte(" 04000001/")) {
 			t.Errorf("%s is left", key)
 		}
 	}
@@ -192,7 +192,7 @@ func TestOlderForm(t *testing.T) {
 		w.checkList(red, q, 3)
 		w.checkList(blue, q, 3)
 		for key := range w.stored(red) {
-			if key != "derived/index " && !bytes.Contains([]byte(key), []byte(" 03000000/")) {
+			if key != "derived/index " && !bytes.Contains([]byte(key), []byte(" 04000000/")) {
 				t.Errorf("%s is left", key)
 			}
 		}

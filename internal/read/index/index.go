@@ -13,7 +13,8 @@
 //
 // Invariants:
 //
-//   - The index is derived: it can be dropped, and it is never exported. It holds no text of payloads.
+//   - The index is derived: it can be dropped, and it is never exported. It holds no text of payloads except the values of the columns that
+//     the organization names (values.go). Those go when an event is erased, and when a column is not named any more.
 //   - A follower that is killed at any moment repeats nothing and skips nothing, because position and
 //     postings are written together, under the version of the position that was read.
 //   - Postings are hints: two terms may share a fingerprint. Each event of a list is read from the
@@ -69,6 +70,10 @@ type Options struct {
 	Clock   func() time.Time      // default: time.Now
 	Metrics prometheus.Registerer // default: none
 
+	// Columns returns the columns of the organization of a state: the current ones, or those of a later change. The first event at or after
+	// Column.From that states a change of settings is the one that named the column. Default: none.
+	Columns func(ctx context.Context, s *log.State) ([]Column, error)
+
 	// TailBytes bounds the cached tails; default: 64 MiB.
 	TailBytes int64
 }
@@ -84,10 +89,12 @@ type Index struct {
 	maxCounted    int // of trace.go; tests lower it
 	maxActRecords int // of list.go; tests lower it
 	merger        merger
+	columns       func(ctx context.Context, s *log.State) ([]Column, error) // may be nil
 
 	tails     *cache.Map[id.Tenant, tail]
 	extending syncs.KeyLocks[id.Tenant] // one reader extends a tail
 	times     *cache.Map[timeKey, id.Instant]
+	naming    *cache.Map[timeKey, id.Index] // the events that named columns, by Column.From of the settings
 }
 
 // New returns the index. It can be read immediately, and Run extends it.
@@ -102,9 +109,11 @@ func New(o Options) *Index {
 		o.TailBytes = 64 << 20
 	}
 	x := &Index{ledgers: o.Ledgers, store: o.Store, clock: o.Clock, maxCounted: maxCounted, maxActRecords: maxActRecords,
-		merger: merger{Store: o.Store, Bits: mergeBits},
-		tails:  cache.NewMap(cache.MapOptions[id.Tenant, tail]{Limit: o.TailBytes, Weight: weighTail}),
-		times:  cache.NewMap(cache.MapOptions[timeKey, id.Instant]{Limit: maxTimes}),
+		columns: o.Columns,
+		merger:  merger{Store: o.Store, Bits: mergeBits},
+		tails:   cache.NewMap(cache.MapOptions[id.Tenant, tail]{Limit: o.TailBytes, Weight: weighTail}),
+		times:   cache.NewMap(cache.MapOptions[timeKey, id.Instant]{Limit: maxTimes}),
+		naming:  cache.NewMap(cache.MapOptions[timeKey, id.Index]{Limit: maxTimes}),
 	}
 	x.follower = x.newFollower()
 	x.metrics = newMetrics(o.Metrics, x.follower)

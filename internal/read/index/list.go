@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/agentledger/agentledger/id"
@@ -18,12 +18,13 @@ import (
 const (
 	maxRead   = 10_000 // events that are read from the ledger
 	readAhead = 128    // events per read
+	searched  = 1024   // events per read of a text search
 )
 
 // maxActRecords bounds the records of acts that are compared for one page.
 const maxActRecords = 256
 
-// searchTime bounds the time for a page of a text search.
+// searchTime bounds the time for a page of a text search, unless the query has a longer time.
 const searchTime = 200 * time.Millisecond
 
 // Query requests one page of a list.
@@ -34,6 +35,11 @@ type Query struct {
 	Ascending bool      // oldest first; otherwise latest first
 	After     *id.Index // the event after which the page starts; nil for the first page
 	Limit     int       // at least 1
+
+	// Longest is the time for a page of a text search; if 0, searchTime.
+	Longest time.Duration
+	// TakeTurn waits for a processor for one read of a text search, of some milliseconds; if nil, the search does not wait.
+	TakeTurn func(ctx context.Context) (give func(), err error)
 }
 
 // Page is a page of a list.
@@ -43,6 +49,12 @@ type Page struct {
 	// than the limit, or none, and still not be the last.
 	Next *id.Index
 	End  id.Index // the list contains the events before this index
+
+	// Of a text search: the number of events in which it looked for the text, and the event up to which it looked. The
+	// event is set if Looked > 0 or Next is set.
+	Looked     int
+	LookedTo   id.Index
+	LookedToAt id.Instant
 }
 
 // List returns a page of the events of a ledger.
@@ -74,13 +86,16 @@ func (q *Query) spansAfter(spans []span) (left []span) {
 }
 
 func (x *Index) listIn(ctx context.Context, s *log.State, v *view, q *Query) (Page, error) {
+	if err := v.checkConditions(q.Columns); err != nil {
+		return Page{}, err
+	}
 	spans, err := x.spansOf(ctx, s, v, &q.Filter)
 	if err != nil {
 		return Page{}, err
 	}
 	l := &lister{x: x, state: s, query: q, page: Page{Rows: make([]Row, 0, min(q.Limit, 128)), End: v.end}}
 	if q.Text != "" {
-		l.until = x.clock().Add(searchTime)
+		l.until, l.find = x.clock().Add(cmp.Or(q.Longest, searchTime)), newFinder(q.Text)
 	}
 	for c, err := range x.candidates(ctx, v, q.wanted(), q.spansAfter(spans), q.Ascending) {
 		if err != nil {
@@ -99,6 +114,7 @@ type lister struct {
 	x       *Index
 	state   *log.State
 	query   *Query
+	find    *finder // of a text search; otherwise nil
 	page    Page
 	waiting []candidate
 	looked  int       // candidates so far
@@ -112,7 +128,11 @@ func (l *lister) take(ctx context.Context, c candidate) (done bool, err error) {
 		return l.passRecord(ctx, c.at)
 	}
 	l.waiting = append(l.waiting, c)
-	if len(l.waiting) < min(readAhead, l.query.Limit-len(l.page.Rows)+1) {
+	width := min(readAhead, l.query.Limit-len(l.page.Rows)+1)
+	if l.find != nil {
+		width = min(searched, readAhead+l.looked) // most events do not match
+	}
+	if len(l.waiting) < width {
 		return false, nil
 	}
 	return l.flush(ctx)
@@ -127,12 +147,23 @@ func (l *lister) passRecord(ctx context.Context, at id.Index) (done bool, err er
 		return done, err
 	}
 	l.page.Next = &at
-	return true, nil
+	if l.find == nil {
+		return true, nil
+	}
+	l.page.LookedTo = at
+	err = l.x.readEvents(ctx, l.state, []candidate{{at: at}}, func(_ int, e *storage.Event) error {
+		l.page.LookedToAt = e.ReceivedAt
+		return nil
+	})
+	return true, err
 }
 
 // flush checks the candidates that wait. The page is complete if it has all rows and one more event is known to match,
 // or if its work has reached its bound.
 func (l *lister) flush(ctx context.Context) (done bool, err error) {
+	if l.find != nil {
+		return l.search(ctx)
+	}
 	rows, matched, err := l.readWaiting(ctx)
 	if err != nil {
 		return false, err
@@ -152,7 +183,7 @@ func (l *lister) flush(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	l.waiting = l.waiting[:0]
-	if l.looked >= maxRead || !l.until.IsZero() && !l.x.clock().Before(l.until) {
+	if l.looked >= maxRead {
 		last := rows[len(rows)-1].Index
 		l.page.Next = &last
 		return true, nil
@@ -165,7 +196,7 @@ func (l *lister) readWaiting(ctx context.Context) ([]Row, []bool, error) {
 	rows, matched := make([]Row, len(l.waiting)), make([]bool, len(l.waiting))
 	var unread []candidate
 	for i, c := range l.waiting {
-		if c.row != nil && l.query.Text == "" {
+		if c.row != nil {
 			rows[i], matched[i] = *c.row, true
 			rows[i].Act = c.act
 			continue
@@ -175,14 +206,65 @@ func (l *lister) readWaiting(ctx context.Context) ([]Row, []bool, error) {
 	err := l.x.readEvents(ctx, l.state, unread, func(place int, e *storage.Event) (err error) {
 		if rows[place], err = newRow(e); err == nil {
 			rows[place].Act = l.waiting[place].act
-			matched[place] = l.query.matches(&rows[place]) && l.query.finds(e)
+			matched[place] = l.query.admits(&rows[place])
 		}
 		return err
 	})
 	return rows, matched, err
 }
 
-// readEvents calls visit with the event of each candidate and its place. Adjacent events are read as a range, because
+// admits reports whether a row that was read from the ledger matches. The index may still have values of an erased event.
+func (q *Query) admits(r *Row) bool { return q.matches(r) && (len(q.Columns) == 0 || r.ErasedBy == 0) }
+
+// search looks for the text in the candidates that wait. The page is complete if it has all rows, or if its time has passed.
+func (l *lister) search(ctx context.Context) (done bool, err error) {
+	if len(l.waiting) == 0 {
+		return false, nil
+	}
+	if l.query.TakeTurn != nil {
+		give, err := l.query.TakeTurn(ctx)
+		if err != nil {
+			return false, err
+		}
+		defer give()
+	}
+	of := make([]candidate, len(l.waiting))
+	for i := range of {
+		of[i] = candidate{at: l.waiting[i].at, place: i}
+	}
+	times, rows := make([]id.Instant, len(of)), make(map[int]Row)
+	err = l.x.readEvents(ctx, l.state, of, func(place int, e *storage.Event) error {
+		times[place] = e.ReceivedAt
+		if !l.find.in(e.Record) && (!l.query.Envelopes || !l.find.in(e.Envelope)) {
+			return nil
+		}
+		row, err := newRow(e)
+		if row.Act = l.waiting[place].act; err == nil && l.query.admits(&row) {
+			rows[place] = row
+		}
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	last := len(of) - 1
+	for _, place := range slices.Sorted(maps.Keys(rows)) {
+		l.page.Rows = append(l.page.Rows, rows[place])
+		if len(l.page.Rows) == l.query.Limit {
+			last, done = place, true
+			break
+		}
+	}
+	l.looked += last + 1
+	l.page.Looked, l.page.LookedTo, l.page.LookedToAt = l.looked, l.waiting[last].at, times[last]
+	if done = done || !l.x.clock().Before(l.until); done {
+		l.page.Next = &l.page.LookedTo
+	}
+	l.waiting = l.waiting[:0]
+	return done, nil
+}
+
+// readEvents calls visit with the event of each candidate and its place. visit must not retain the event's texts. Adjacent events are read as a range, because
 // that costs less.
 func (x *Index) readEvents(ctx context.Context, s *log.State, of []candidate,
 	visit func(place int, e *storage.Event) error) error {
@@ -191,7 +273,7 @@ func (x *Index) readEvents(ctx context.Context, s *log.State, of []candidate,
 	}
 	slices.SortFunc(of, func(a, b candidate) int { return cmp.Compare(a.at, b.at) })
 	if first, last := of[0].at, of[len(of)-1].at; last-first < 2*id.Index(len(of)) {
-		for e, err := range x.ledgers.Events(ctx, s, first, last+1, allParts) {
+		for e, err := range x.ledgers.Events(ctx, s, first, last+1, allParts|storage.FieldLent) {
 			if err != nil {
 				return fmt.Errorf("read events: %w", err)
 			}
@@ -205,20 +287,25 @@ func (x *Index) readEvents(ctx context.Context, s *log.State, of []candidate,
 		}
 		return checkRead(len(of))
 	}
-	at := make([]id.Index, len(of))
-	for i := range of {
-		at[i] = of[i].at
-	}
-	found, err := x.store.EventsAt(ctx, s.Identity().Tenant, at, allParts)
-	if err != nil {
-		return fmt.Errorf("read events: %w", err)
-	}
-	for i := range found {
-		if err := visit(of[i].place, &found[i]); err != nil {
+	for part := range slices.Chunk(of, readAhead) { // all events of a read are in memory
+		at := make([]id.Index, len(part))
+		for i := range part {
+			at[i] = part[i].at
+		}
+		found, err := x.store.EventsAt(ctx, s.Identity().Tenant, at, allParts)
+		if err != nil {
+			return fmt.Errorf("read events: %w", err)
+		}
+		for i := range found {
+			if err := visit(part[i].place, &found[i]); err != nil {
+				return err
+			}
+		}
+		if err := checkRead(len(part) - len(found)); err != nil {
 			return err
 		}
 	}
-	return checkRead(len(of) - len(found))
+	return nil
 }
 
 // checkRead returns an error if a ledger has lost events that a state contains.
@@ -227,12 +314,6 @@ func checkRead(missing int) error {
 		return fmt.Errorf("read events: %w: %d events are missing", storage.ErrCorrupt, missing)
 	}
 	return nil
-}
-
-// finds reports whether the stored texts of an event contain the text of a query.
-func (q *Query) finds(e *storage.Event) bool {
-	return q.Text == "" || strings.Contains(strings.ToLower(string(e.Record)), q.Text) ||
-		q.Envelopes && strings.Contains(strings.ToLower(string(e.Envelope)), q.Text)
 }
 
 // tailPause is the pause between two checks for new events by a waiting caller.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/read/index"
@@ -124,4 +125,65 @@ func TestPagesWhileEventsComeIn(t *testing.T) {
 	}
 	stop()
 	under.Wait()
+}
+
+// A text search reports how far it looked, continues from there, stops when its time has passed, and finds what a naive scan finds.
+func TestTextSearch(t *testing.T) {
+	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
+		w := newWorld(t, open(t), index.ChunkEvents+500)
+		clock := &steps{now: w.Clock()}
+		x := index.New(index.Options{Ledgers: w.Ledgers, Store: w.engine, Clock: clock.next})
+		w.index = x
+		w.follow()
+		turns := 0
+		for _, envelopes := range []bool{false, true} {
+			for _, text := range []string{`"amount":77,`, "zoë", "no such text", "evt_11_0000"} {
+				for _, ascending := range []bool{false, true} {
+					for _, limit := range []int{3, 1000} {
+						q := index.Query{Text: text, Envelopes: envelopes, Ascending: ascending, Limit: limit, TakeTurn: func(context.Context) (func(), error) {
+							turns++
+							return func() {}, nil
+						}}
+						q.Tool = pick(rand.New(rand.NewPCG(1, uint64(limit))), []string{"", "acme.area1.*"})
+						all := q
+						all.Limit = 1 << 20
+						want, got, looked, pages := w.want(red, all), []index.Row{}, 0, 0
+						for more := true; more; pages++ {
+							page, err := x.List(t.Context(), red, q)
+							if err != nil {
+								t.Fatal(err)
+							}
+							got = append(got, page.Rows...)
+							looked += page.Looked
+							if page.Next != nil && page.Looked > 0 && *page.Next != page.LookedTo || page.Looked > 0 && page.LookedToAt != w.rows[red][page.LookedTo].ReceivedAt {
+								t.Fatalf("%q: got %+v", text, page)
+							}
+							q.After, more = page.Next, page.Next != nil
+						}
+						if !slices.Equal(got, want) {
+							t.Errorf("%q, %v: got %d rows, want %d", text, ascending, len(got), len(want))
+						}
+						if q.Tool == "" && (looked != len(w.rows[red]) || pages < 3) {
+							t.Errorf("%q, %v: looked at %d events on %d pages", text, ascending, looked, pages)
+						}
+					}
+				}
+			}
+		}
+		if turns == 0 {
+			t.Error("no turn was taken")
+		}
+		long := index.Query{Text: "no such text", Limit: 1, Longest: time.Hour}
+		if page, err := x.List(t.Context(), red, long); err != nil || page.Next != nil || page.Looked != len(w.rows[red]) {
+			t.Errorf("for an hour: got %+v, %v", page, err)
+		}
+	})
+}
+
+// steps is a clock that advances by 50 ms whenever it is read.
+type steps struct{ now time.Time }
+
+func (s *steps) next() time.Time {
+	s.now = s.now.Add(50 * time.Millisecond)
+	return s.now
 }

@@ -19,12 +19,13 @@ const (
 	kindRecent   storage.Kind = "derived/index_recent"   // generation/group/chunk
 	kindColumns  storage.Kind = "derived/index_columns"  // generation/chunk
 	kindActs     storage.Kind = "derived/index_acts"     // generation/chunk
+	kindValues   storage.Kind = "derived/index_values"   // generation/chunk
 )
 
 // The number of a generation contains the version of its form in the bits above formBits, so an older form has a
 // smaller number.
 const (
-	form     = 3
+	form     = 4
 	formBits = 24
 )
 
@@ -33,6 +34,8 @@ type generation struct {
 	Number   uint64     `json:"number"`
 	Position id.Index   `json:"position"` // a multiple of chunkEvents
 	Merges   mergeState `json:"merges,omitzero"`
+	Columns  []Column   `json:"columns,omitempty"` // sorted by path; those whose values its records may contain
+	Lost     bool       `json:"lost,omitzero"`     // a damaged record of values was deleted
 }
 
 func (g generation) wholeBlocks() uint64 { return uint64(g.Position) / blockEvents }
@@ -42,8 +45,19 @@ type progress struct {
 	Current  generation  `json:"-"`                 // the generation that is read
 	Number   uint64      `json:"generation"`        // of Current
 	Merges   mergeState  `json:"merges,omitzero"`   // of Current
+	Columns  []Column    `json:"columns,omitempty"` // of Current
 	Next     *generation `json:"next,omitempty"`    // being built to replace Current; may be nil
 	Dropping bool        `json:"dropping,omitzero"` // records below Current are being deleted
+	Erased   id.Index    `json:"erased,omitzero"`   // the values of events that were erased before this event are gone
+	Erasing  *erasing    `json:"erasing,omitempty"` // the values of later erasures are being removed; may be nil
+	Lost     bool        `json:"lost,omitzero"`     // of Current
+}
+
+// erasing is how far the values of events that were erased before an event have been removed.
+type erasing struct {
+	Number uint64   `json:"generation"` // done in earlier ones
+	Chunk  uint64   `json:"chunk"`      // done in earlier chunks of the generation
+	End    id.Index `json:"end"`        // the erasures before this event
 }
 
 // readProgress parses the note of a position. An index of another form counts as absent, and its records are deleted.
@@ -53,13 +67,13 @@ func readProgress(p follow.Position) progress {
 	if err != nil || found.Number>>formBits != form {
 		return progress{Current: generation{Number: form << formBits}, Dropping: true}
 	}
-	found.Current = generation{found.Number, p.Next, found.Merges}
+	found.Current = generation{found.Number, p.Next, found.Merges, found.Columns, found.Lost}
 	return found
 }
 
 // note returns the note that readProgress parses.
 func (p progress) note() (string, error) {
-	p.Number, p.Merges = p.Current.Number, p.Current.Merges
+	p.Number, p.Merges, p.Columns, p.Lost = p.Current.Number, p.Current.Merges, p.Current.Columns, p.Current.Lost
 	text, err := json.Marshal(p)
 	if err != nil {
 		return "", fmt.Errorf("encode progress: %w", err)

@@ -3,6 +3,7 @@ package index
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 	"unique"
 
@@ -26,11 +27,16 @@ type Row struct {
 	Kind       string
 	Declared   id.Decision
 	Effective  id.Decision
-	Policy     string // that decided; "" if none
-	Rule       string // "" if none
+	Policy     string  // that decided; "" if none
+	Version    uint64  // of Policy; 0 if none
+	Digest     id.Hash // of Version; zero if none
+	Rule       string  // "" if none
 	Signer     event.Signer
 	Trace      id.Trace
+	Caller     id.Trace // of the caller's traceparent, signed or seen by the service; "" if none or if equal to Trace
 	Principal  string   // "" if the envelope is erased
+	OnBehalfOf string   // the value of on_behalf_of (event.ParseOnBehalfOf); "" if none, if malformed or if the envelope is erased
+	Verified   bool     // whether the service verified OnBehalfOf
 	ErasedBy   id.Index // the event that erased the envelope; 0 if it is not erased
 	Act        *Act     // of an act, in lists of acts; otherwise nil
 }
@@ -46,13 +52,16 @@ func (r *Row) actor() string {
 
 // statement contains the members of a record that a row contains and columns do not.
 type statement struct {
-	Signer event.Signer `json:"signer"`
-	Policy struct {
+	Signer      event.Signer      `json:"signer"`
+	Traceparent event.Traceparent `json:"traceparent"`
+	Policy      struct {
 		ApprovalID string      `json:"approval_id"`
 		Declared   id.Decision `json:"declared"`
 		Evaluated  bool        `json:"evaluated"`
 		Intent     id.Event    `json:"intent"`
+		Digest     id.Hash     `json:"policy_digest"`
 		PolicyID   string      `json:"policy_id"`
+		Version    uint64      `json:"policy_version"`
 		RuleID     string      `json:"rule_id"`
 	} `json:"policy"`
 }
@@ -63,21 +72,29 @@ func readStatement(record []byte) (read statement, err error) {
 	approval, rest, first := cutMember(record, `"approval_id":`)
 	declared, rest, judged := cutMember(rest, `"declared":`)
 	own, rest, limited := bytes.Cut(rest, []byte(`"limits":`))
+	digest, rest, digested := cutMember(rest, `"policy_digest":`)
 	policy, rest, named := cutMember(rest, `"policy_id":`)
+	version, rest, numbered := cutNumber(rest, `"policy_version":`)
 	rule, rest, ruled := cutMember(rest, `"rule_id":`)
-	signer, _, signed := cutMember(rest, `"signer":`)
+	signer, rest, signed := cutMember(rest, `"signer":`)
+	traceparent, _, _ := cutMember(rest, `"traceparent":`)
 	_, own, decided := bytes.Cut(own, []byte(`"evaluated":`))
 	intent, _, follows := cutMember(own, `"intent":`)
-	if !first || !judged || !limited || !named || !ruled || !signed || !decided {
+	if !first || !judged || !limited || !digested || !named || !numbered || !ruled || !signed || !decided {
 		err = json.Unmarshal(record, &read)
 		return read, err
 	}
 	read.Signer, read.Policy.RuleID, read.Policy.ApprovalID = event.Signer(signer), string(rule), string(approval)
-	read.Policy.PolicyID = string(policy)
+	read.Policy.PolicyID, read.Policy.Version = string(policy), version
+	if traceparent != nil {
+		read.Traceparent, _ = event.ParseTraceparent(string(traceparent))
+	}
 	if read.Policy.Evaluated = bytes.HasPrefix(own, []byte("true")); follows {
 		read.Policy.Intent = id.Event(intent)
 	}
-	err = read.Policy.Declared.UnmarshalText(declared)
+	if err = read.Policy.Declared.UnmarshalText(declared); err == nil && digest != nil {
+		err = read.Policy.Digest.UnmarshalText(digest)
+	}
 	return read, err
 }
 
@@ -93,6 +110,17 @@ func cutMember(record []byte, name string) (text, rest []byte, plain bool) {
 	}
 	text, rest, closed := bytes.Cut(rest[1:], []byte(`"`))
 	return text, rest, closed && bytes.IndexByte(text, '\\') < 0
+}
+
+// cutNumber returns the whole number of a member, or 0 for null, and the rest after it. plain is false if there is no such member.
+func cutNumber(record []byte, name string) (n uint64, rest []byte, plain bool) {
+	_, rest, found := bytes.Cut(record, []byte(name))
+	digits, after, ended := bytes.Cut(rest, []byte(","))
+	if string(digits) == "null" {
+		return 0, after, ended
+	}
+	n, err := strconv.ParseUint(string(digits), 10, 64)
+	return n, after, found && ended && err == nil
 }
 
 // allParts are the parts of an event that a row needs.
@@ -122,19 +150,61 @@ func readRow(e *storage.Event) (Row, statement, error) {
 	if err != nil {
 		return Row{}, read, fmt.Errorf("envelope of event %d: %w: %w", e.Index, storage.ErrCorrupt, err)
 	}
+	caller := readTraceparent(e.Envelope, read.Traceparent).TraceID()
+	if caller == e.Trace {
+		caller = ""
+	}
+	behalf, verified := readOnBehalfOf(e)
 	return Row{
 		Index: e.Index, Event: e.ID, Hash: log.EntryOf(*e).Hash(), ReceivedAt: e.ReceivedAt,
 		Agent: e.Agent, Tool: e.Tool, Kind: e.ActionKind,
-		Declared: read.Policy.Declared, Effective: e.Effective, Policy: read.Policy.PolicyID, Rule: read.Policy.RuleID,
-		Signer: read.Signer, Trace: e.Trace, Principal: principal,
+		Declared: read.Policy.Declared, Effective: e.Effective, Policy: read.Policy.PolicyID,
+		Version: read.Policy.Version, Digest: read.Policy.Digest, Rule: read.Policy.RuleID,
+		Signer: read.Signer, Trace: e.Trace, Caller: caller, Principal: principal,
+		OnBehalfOf: behalf, Verified: verified,
 		ErasedBy: e.ErasedBy,
 	}, read, nil
+}
+
+// readTraceparent returns the traceparent of an envelope, or that of the record if the envelope has none.
+func readTraceparent(envelope []byte, ofRecord event.Traceparent) event.Traceparent {
+	if ofRecord == (event.Traceparent{}) && bytes.Contains(envelope, []byte(`"traceparent":"`)) {
+		ofRecord, _ = event.ParseTraceparent(textMember(envelope, "traceparent"))
+	}
+	return ofRecord
+}
+
+// readOnBehalfOf returns the value of on_behalf_of, and whether the record states that it was verified. It returns "" for a value that
+// is not well-formed, which only events have that were stored before the member was defined.
+func readOnBehalfOf(e *storage.Event) (value string, verified bool) {
+	if !bytes.Contains(e.Envelope, []byte(`"on_behalf_of":{`)) {
+		return "", false
+	}
+	text := memberOf(e.Envelope, "on_behalf_of")
+	if _, err := event.ParseOnBehalfOf(text); err != nil {
+		return "", false
+	}
+	return string(text), bytes.Contains(e.Record, []byte(`"on_behalf_of":"`+event.Verified+`"`))
+}
+
+// subject returns for whom the agent acted, or the zero value if the event does not state it.
+func (r *Row) subject() (s event.Actor) {
+	if r.OnBehalfOf == "" {
+		return s
+	}
+	if o, err := event.ParseOnBehalfOf([]byte(r.OnBehalfOf)); err == nil {
+		s = event.Actor{Issuer: o.Issuer, Subject: o.Subject}
+	}
+	return s
 }
 
 // internTexts lets cached rows share texts that many of them contain.
 func (r *Row) internTexts() {
 	r.Agent, r.Tool, r.Kind = intern(r.Agent), intern(r.Tool), intern(r.Kind)
 	r.Policy, r.Rule, r.Signer, r.Principal = intern(r.Policy), intern(r.Rule), intern(r.Signer), intern(r.Principal)
+	if r.OnBehalfOf != "" {
+		r.OnBehalfOf = intern(r.OnBehalfOf)
+	}
 }
 
 // intern returns s without retaining the memory that it is a part of.

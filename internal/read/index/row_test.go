@@ -19,13 +19,23 @@ func TestReadStatement(t *testing.T) {
 		for _, key := range texts {
 			for _, declared := range []id.Decision{id.Allow, id.Deny, id.AllowWithObligation} {
 				r := event.Record{SequenceNum: 1, KeyID: id.Key(key), Signer: event.SignerBridge, Custody: event.CustodyAgent, SigForm: event.FormDigest.String(),
-					IngestKeyID: key, Policy: event.Policy{Evaluated: true, Declared: declared, Effective: id.Deny, PolicyID: key, RuleID: rule,
+					IngestKeyID: key, Policy: event.Policy{Evaluated: true, Declared: declared, Effective: id.Deny, PolicyID: key, PolicyVersion: uint64(len(key)), PolicyDigest: id.Hash{byte(len(rule))}, RuleID: rule,
 						Limits: jsontext.Value(`[{"added":"1","before":"0","limit_id":"l"}]`)}}
 				decoded, err := readStatement(r.Text())
-				if err != nil || decoded.Signer != r.Signer || decoded.Policy.Declared != declared || decoded.Policy.RuleID != rule {
+				if err != nil || decoded.Signer != r.Signer || decoded.Policy.Declared != declared || decoded.Policy.RuleID != rule ||
+					decoded.Policy.PolicyID != key || decoded.Policy.Version != r.Policy.PolicyVersion || decoded.Policy.Digest != r.Policy.PolicyDigest {
 					t.Errorf("%s: got %+v, %v", r.Text(), decoded, err)
 				}
 			}
+		}
+	}
+	r := event.Record{SequenceNum: 1, Signer: event.SignerAgent, Custody: event.CustodyAgent, SigForm: event.FormDigest.String(),
+		Policy: event.Policy{Evaluated: true, Declared: id.Allow, Effective: id.Allow, PolicyVersion: 1}}
+	r.Traceparent, _ = event.ParseTraceparent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	for _, rule := range texts { // one of them needs the decoder
+		r.Policy.RuleID = rule
+		if decoded, err := readStatement(r.Text()); err != nil || decoded.Traceparent != r.Traceparent {
+			t.Errorf("%s: got %v, %v", r.Text(), decoded.Traceparent, err)
 		}
 	}
 	for _, damaged := range []string{"", "{", `{"signer":"agent","policy":{"declared":"maybe","rule_id":null}}`, `{"signer":"a`} {

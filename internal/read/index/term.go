@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"strings"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -23,13 +24,16 @@ const (
 	byTrace     field = 'r'
 	byPrincipal field = 'p'
 	byActor     field = 'o'
+	bySubject   field = 'f' // for whom the agent acted, of any issuer
+	byPerson    field = 'i' // issuer and subject (personOf)
 	bySigner    field = 's'
 	byHash      field = 'h'
 	byApproval  field = 'q' // of the transitions of an approval, and of the act that consumed it
+	byStep      field = 'u' // of the act of a step, by its name
 )
 
 // single reports whether the values of a field occur in few events.
-func (f field) single() bool { return f == byTrace || f == byHash || f == byApproval }
+func (f field) single() bool { return f == byTrace || f == byHash || f == byApproval || f == byStep }
 
 // term is the first 48 bits of SHA-256 over a field and a value: the first bits are the bucket, and the last 32 are the
 // fingerprint within it.
@@ -105,7 +109,14 @@ func (r *Row) visitTerms(visit func(f field, value string)) {
 	visit(byDeclared, r.Declared.String())
 	visit(byEffective, r.Effective.String())
 	visit(byTrace, string(r.Trace))
+	if r.Caller != "" {
+		visit(byTrace, string(r.Caller))
+	}
 	visit(byPrincipal, r.Principal)
+	if of := r.subject(); of.Subject != "" {
+		visit(bySubject, of.Subject)
+		visit(byPerson, personOf(of))
+	}
 	visit(bySigner, string(r.Signer))
 	visit(byHash, string(r.Hash[:]))
 	if actor := r.actor(); actor != "" {
@@ -119,6 +130,9 @@ func (r *Row) visitTerms(visit func(f field, value string)) {
 		visit(byToolBegin, begin)
 	}
 }
+
+// personOf returns the value of the term of an issuer and a subject. An issuer contains no space.
+func personOf(of event.Actor) string { return of.Issuer + " " + of.Subject }
 
 // maxBegins bounds the prefixes of a tool's name that are terms.
 const maxBegins = 3

@@ -135,7 +135,7 @@ func (l *traceLister) wantsNewer(ctx context.Context, row *Row) (bool, error) {
 // countTrace counts the events of a trace.
 func (l *traceLister) countTrace(ctx context.Context, trace id.Trace) (found Trace, err error) {
 	found = Trace{ID: trace, Complete: true, Decisions: make(map[id.Decision]int)}
-	f := Filter{Trace: trace}
+	f := Filter{Trace: trace, ByCaller: true}
 	for row, err := range l.x.rows(ctx, l.state, l.view, f.wanted(), []span{{0, l.view.end}}, false) {
 		if err != nil {
 			return found, err
@@ -162,7 +162,7 @@ func (l *traceLister) countTrace(ctx context.Context, trace id.Trace) (found Tra
 
 // countLong counts a trace by its postings, as far as the bound of the page allows, and finds its first event.
 func (l *traceLister) countLong(ctx context.Context, found *Trace) error {
-	f := Filter{Trace: found.ID}
+	f := Filter{Trace: found.ID, ByCaller: true}
 	first := l.view.end
 	for row, err := range l.x.rows(ctx, l.state, l.view, f.wanted(), []span{{0, l.view.end}}, true) {
 		if err != nil {
@@ -194,11 +194,11 @@ func (l *traceLister) countLong(ctx context.Context, found *Trace) error {
 	return nil
 }
 
-// Tree returns a page of the events of a trace, oldest first, and the parent of each: another event of the trace, which
+// Tree returns a page of the events of a trace and of those that were made under it (Filter.ByCaller), oldest first, and the parent of each: another event of the trace, which
 // its payload contains as parent_event_id, or "". It returns fault.NotFound if the trace has no events.
 func (x *Index) Tree(ctx context.Context, t id.Tenant, trace id.Trace, q Query) (page Page, parents []id.Event,
 	err error) {
-	q.Filter, q.Ascending, q.Text = Filter{Trace: trace}, true, ""
+	q.Filter, q.Ascending, q.Text = Filter{Trace: trace, ByCaller: true}, true, ""
 	err = x.inView(ctx, t, func(s *log.State, v *view) error {
 		if page, err = x.listIn(ctx, s, v, &q); err == nil {
 			parents, err = x.parentsOf(ctx, s, page.Rows)

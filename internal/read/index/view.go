@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/column"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -21,6 +22,8 @@ type view struct {
 	tenant     id.Tenant
 	generation generation
 	position   id.Index // events below it are read by postings
+	named      []Column // of the organization
+	columns    []Column // named, as far as the view has them
 	tail       tail     // from position; empty if it would be too long
 	end        id.Index // of the events that the view contains
 }
@@ -33,6 +36,10 @@ func (x *Index) openView(ctx context.Context, s *log.State) (*view, error) {
 		return nil, err
 	}
 	v := &view{tenant: t, generation: p.Current, position: min(p.Current.Position, s.Size())}
+	if v.named, err = x.namedColumns(ctx, s); err != nil {
+		return v, err
+	}
+	v.columns = p.Current.columnsOf(v.named)
 	if v.end = v.position; s.Size()-v.position > maxTail {
 		return v, nil
 	}
@@ -108,7 +115,8 @@ type candidate struct {
 type wanted struct {
 	terms   []term
 	matches func(*Row) bool
-	acts    func(*act) bool // if it is not nil, the events are acts that match
+	acts    func(*act) bool    // if it is not nil, the events are acts that match
+	columns []column.Condition // that the values of these acts satisfy
 }
 
 // rows yields the matching rows of spans. It reads one event first, and then an increasing number at once.
@@ -202,7 +210,7 @@ func (v *view) yieldTail(w wanted, s span, ascending bool, yield func(candidate,
 		c := candidate{at: at, row: r}
 		if w.acts != nil {
 			a, found := v.tail.findAct(at)
-			if !found || !w.acts(a) {
+			if !found || !w.acts(a) || !v.satisfies(at, w.columns) {
 				continue
 			}
 			c.act = a.describe()
@@ -297,7 +305,7 @@ func (x *Index) yieldActs(ctx context.Context, v *view, w wanted, places *placeS
 			part = span{max(within.begin, (within.end-1)-(within.end-1)%chunkEvents), within.end}
 			within.end = part.begin
 		}
-		found, err := x.findActs(ctx, v, part, places, w.acts)
+		found, err := x.findActs(ctx, v, part, places, w)
 		if err != nil {
 			yield(candidate{}, err)
 			return false

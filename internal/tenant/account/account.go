@@ -85,6 +85,8 @@ type Account struct {
 	SignInChange SignInChange
 
 	ApprovalMailOff bool   // no mails about approvals are sent
+	WeeklyMail      bool   // a mail about each organization is sent on Mondays
+	TimesInUTC      bool   // pages keep times in UTC, where else scripts show the time of the browser
 	generation      uint64 // of the password and the other factors
 }
 

@@ -164,6 +164,8 @@ func CheckDisplayName(name string) error {
 type Wishes struct {
 	DisplayName  *string // shown to others: 0 to 100 characters
 	ApprovalMail *bool   // whether to get mails about approvals
+	WeeklyMail   *bool   // whether to get a mail about each organization on Mondays
+	TimesInUTC   *bool   // whether pages keep times in UTC
 }
 
 // SetWishes changes the settings of a person. It returns fault.Invalid for a name that CheckDisplayName rejects.
@@ -182,6 +184,12 @@ func (a *Accounts) SetWishes(ctx context.Context, who ID, w Wishes) error {
 	}
 	if w.ApprovalMail != nil {
 		r.ApprovalMailOff = !*w.ApprovalMail
+	}
+	if w.WeeklyMail != nil {
+		r.WeeklyMail = *w.WeeklyMail
+	}
+	if w.TimesInUTC != nil {
+		r.TimesInUTC = *w.TimesInUTC
 	}
 	return a.writeAccount(ctx, who, r, version)
 }

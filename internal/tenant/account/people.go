@@ -29,6 +29,8 @@ type accountRecord struct {
 	FormerEmails []string `json:"former_emails,omitzero"`
 
 	ApprovalMailOff bool `json:"approval_mail_off,omitzero"`
+	WeeklyMail      bool `json:"weekly_mail,omitzero"`
+	TimesInUTC      bool `json:"times_in_utc,omitzero"`
 
 	Proof *proofRecord `json:"proof,omitempty"` // of the address; nil if an older program stored the account
 	// TakenOverAt is when all ways to sign in of a previous holder ended, or 0.
@@ -70,6 +72,8 @@ func (r *accountRecord) toAccount(a ID) Account {
 		FormerEmails: slices.Clone(r.FormerEmails),
 
 		ApprovalMailOff: r.ApprovalMailOff,
+		WeeklyMail:      r.WeeklyMail,
+		TimesInUTC:      r.TimesInUTC,
 
 		generation: r.Generation,
 	}

@@ -34,10 +34,15 @@ const (
 	ReadPayloads Permission = "read payloads"
 	// ReadAudit is for the list of the server's own events.
 	ReadAudit Permission = "read the audit list"
+	// Share is for links by which people without an account read a view of acts. Whoever has it may also revoke them.
+	Share Permission = "share views"
 	// TryPolicies is for simulations, which change nothing.
 	TryPolicies Permission = "try policies"
 	// EditPolicies is for drafts of policies and their activation.
 	EditPolicies Permission = "edit policies"
+	// SaveViews is for saving and removing searches of acts that the organization shares. Roles that change nothing else
+	// of the organization do not have it.
+	SaveViews Permission = "save views"
 	// Vote is for voting on approvals and revoking them.
 	Vote Permission = "vote"
 	// Manage is for agents, keys, webhooks, witnesses and the organization's settings. Only a role with it sees the
@@ -50,7 +55,8 @@ const (
 	// ChangeMembers is for changing roles and for suspending and removing members. It must be possible to end a
 	// person's access at any time.
 	ChangeMembers Permission = "change members"
-	// Leave is for ending the member's own membership, which is rejected only for the last owner.
+	// Leave is for ending what the member has in the organization: the membership, which is rejected only for the last
+	// owner, and deputyships.
 	Leave Permission = "leave"
 	// UseTokens is for the member's own API tokens.
 	UseTokens Permission = "use tokens"
@@ -69,10 +75,12 @@ func (p Permission) roles() []Role {
 		return Roles()
 	case ReadApprovalPayloads:
 		return []Role{Owner, Admin, Approver, Auditor}
-	case ReadPayloads, ReadAudit:
+	case ReadPayloads, ReadAudit, Share:
 		return []Role{Owner, Admin, Auditor}
 	case TryPolicies, EditPolicies:
 		return []Role{Owner, Admin, PolicyEditor}
+	case SaveViews:
+		return []Role{Owner, Admin, PolicyEditor, Approver}
 	case Vote, SignedVote:
 		return []Role{Owner, Admin, Approver}
 	case Manage, RevokeKeys, Invite, ChangeMembers:
@@ -94,7 +102,7 @@ func (r Role) Permissions() []Permission {
 // NeedsActive reports whether calls with a permission are rejected while the operator has deactivated the organization.
 func (p Permission) NeedsActive() bool {
 	switch p {
-	case EditPolicies, Vote, SignedVote, Manage, Invite, Own:
+	case EditPolicies, SaveViews, Vote, SignedVote, Manage, Invite, Own:
 		return true
 	}
 	return false

@@ -17,6 +17,7 @@ func TestRolesHaveTheirPermissions(t *testing.T) {
 		account.ReadAudit:            "x x - - x -",
 		account.TryPolicies:          "x x x - - -",
 		account.EditPolicies:         "x x x - - -",
+		account.SaveViews:            "x x x x - -",
 		account.Vote:                 "x x - x - -",
 		account.Manage:               "x x - - - -",
 		account.RevokeKeys:           "x x - - - -",
@@ -50,7 +51,7 @@ func TestRolesHaveTheirPermissions(t *testing.T) {
 func TestPermissionsOfAnInactiveOrganization(t *testing.T) {
 	for p, want := range map[account.Permission]bool{
 		account.Read: false, account.ReadPayloads: false, account.TryPolicies: false, account.RevokeKeys: false,
-		account.ChangeMembers: false, account.EditPolicies: true, account.Vote: true, account.Manage: true,
+		account.ChangeMembers: false, account.EditPolicies: true, account.SaveViews: true, account.Vote: true, account.Manage: true,
 		account.Invite: true, account.Own: true,
 	} {
 		if got := p.NeedsActive(); got != want {

@@ -162,7 +162,7 @@ func (a *Accounts) takeOver(
 	}
 	removed, err := a.endWaysIn(ctx, who, r)
 	r.Proof = Claim{By: by}.record(a.currentTime())
-	r.DisplayName, r.ApprovalMailOff = "", false
+	r.DisplayName, r.ApprovalMailOff, r.WeeklyMail, r.TimesInUTC = "", false, false, false
 	return append(changes, removed...), err
 }
 

@@ -22,6 +22,8 @@ type Session struct {
 	Email        string
 	DisplayName  string
 	ApprovalMail bool // the person gets mails about approvals
+	WeeklyMail   bool // and about each week
+	TimesInUTC   bool // pages keep times in UTC
 	Tenant       id.Tenant
 	MembershipID string
 	Role         Role
@@ -136,6 +138,8 @@ func (a *Accounts) toSession(s *sessionRecord, who Account, m Membership) *Sessi
 		Email:        who.Email,
 		DisplayName:  who.DisplayName,
 		ApprovalMail: !who.ApprovalMailOff,
+		WeeklyMail:   who.WeeklyMail,
+		TimesInUTC:   who.TimesInUTC,
 		Tenant:       s.Tenant,
 		MembershipID: m.ID,
 		Role:         m.Role,

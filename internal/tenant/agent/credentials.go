@@ -8,7 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/wire"
+	"github.com/agentledger/agentledger/internal/wire/issued"
 )
 
 // Credentials allow an agent to sign. They are shown once, by encoding them as JSON, and are not stored. fmt and slog
@@ -26,9 +26,9 @@ func (c Credentials) MarshalJSON() ([]byte, error) {
 }
 
 // Wire returns the document that shows the credentials.
-func (c Credentials) Wire() wire.Credentials {
+func (c Credentials) Wire() issued.Credentials {
 	seed := c.Private.Seed()
-	return wire.Credentials{AgentID: c.Agent, KeyID: c.Key, PrivateB64: base64.StdEncoding.EncodeToString(seed[:]),
+	return issued.Credentials{AgentID: c.Agent, KeyID: c.Key, PrivateB64: base64.StdEncoding.EncodeToString(seed[:]),
 		PublicB64: c.Private.Public().String()}
 }
 

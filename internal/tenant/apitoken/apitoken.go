@@ -82,7 +82,7 @@ type Options struct {
 type Tokens struct {
 	Options
 	tokens records.Store[memberRecord]
-	claims records.Store[claimRecord]
+	claims records.Claims[claimRecord]
 }
 
 // New returns the tokens in a store.
@@ -91,7 +91,7 @@ func New(o Options) *Tokens {
 		o.Clock = time.Now
 	}
 	return &Tokens{Options: o, tokens: records.New[memberRecord](o.Records, kindTokens, unreadableMessage),
-		claims: records.New[claimRecord](o.Records, kindClaim, unreadableMessage)}
+		claims: records.NewClaims[claimRecord](o.Records, kindClaim, unreadableMessage)}
 }
 
 func (k *Tokens) currentTime() id.Instant { return id.InstantOf(k.Clock()) }
@@ -115,7 +115,7 @@ func (k *Tokens) Authenticate(ctx context.Context, token string) (*account.Sessi
 		return nil, "", errUnauthorized()
 	}
 	hash := hashToken(token)
-	claim, err := k.claims.Get(ctx, id.Service, hash.String())
+	claim, err := k.claims.Find(ctx, hash)
 	if err != nil {
 		return nil, "", err
 	}

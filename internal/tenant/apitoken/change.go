@@ -8,7 +8,6 @@ import (
 
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
-	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/textcheck"
@@ -61,42 +60,39 @@ func (k *Tokens) Create(ctx context.Context, t id.Tenant, who account.ID, w Want
 	if _, err := k.makeRoom(&held.Value, maker.ID); err != nil { // check before anything is claimed
 		return Token{}, "", err
 	}
-	if err := k.claimToken(ctx, made.Hash, claimRecord{t, who}); err != nil {
-		return Token{}, "", err
-	}
-	var over []tokenRecord
-	err = k.changeTokens(ctx, t, who, func(ctx context.Context, r *memberRecord) (*statement, error) {
-		maker, err := k.Members.Membership(ctx, t, who) // the role may have changed meanwhile
-		if err != nil {
-			return nil, err
-		}
-		if err := k.checkWanted(w, maker.Role); err != nil {
-			return nil, err
-		}
-		if over, err = k.makeRoom(r, maker.ID); err != nil {
-			return nil, err
-		}
-		r.Tokens = append(r.Tokens, made)
-		paced, err := k.Pace.CountStatement(ctx, t)
-		return &statement{sysevent.TokenCreated, map[string]any{
-			"token_id": made.ID, "name": w.Name, "role": w.Role, "expires_at": w.ExpiresAt,
-		}, paced}, err
+	var over []id.Hash
+	err = k.claims.Create(ctx, made.Hash, claimRecord{t, who}, func() error {
+		return k.changeTokens(ctx, t, who, func(ctx context.Context, r *memberRecord) (*statement, error) {
+			maker, err := k.Members.Membership(ctx, t, who) // the role may have changed meanwhile
+			if err != nil {
+				return nil, err
+			}
+			if err := k.checkWanted(w, maker.Role); err != nil {
+				return nil, err
+			}
+			if over, err = k.makeRoom(r, maker.ID); err != nil {
+				return nil, err
+			}
+			r.Tokens = append(r.Tokens, made)
+			paced, err := k.Pace.CountStatement(ctx, t)
+			return &statement{sysevent.TokenCreated, map[string]any{
+				"token_id": made.ID, "name": w.Name, "role": w.Role, "expires_at": w.ExpiresAt,
+			}, paced}, err
+		})
 	})
 	if err != nil {
-		// Drop the claim of a refused token, whose secret nobody gets. Do it even if the request was cancelled.
-		k.dropClaims(context.WithoutCancel(ctx), []tokenRecord{made})
 		return Token{}, "", err
 	}
-	k.dropClaims(ctx, over)
+	k.claims.Remove(ctx, over)
 	return made.toToken(), secret, nil
 }
 
-// makeRoom removes tokens that have ended, and returns an error if the member still has MaxTokens.
-func (k *Tokens) makeRoom(r *memberRecord, membership string) (over []tokenRecord, err error) {
+// makeRoom removes tokens that have ended and returns their hashes, or an error if the member still has MaxTokens.
+func (k *Tokens) makeRoom(r *memberRecord, membership string) (over []id.Hash, err error) {
 	var rest []tokenRecord
 	for _, token := range r.Tokens {
 		if token.Membership != membership || k.currentTime() >= token.ExpiresAt {
-			over = append(over, token)
+			over = append(over, token.Hash)
 			continue
 		}
 		rest = append(rest, token)
@@ -107,29 +103,6 @@ func (k *Tokens) makeRoom(r *memberRecord, membership string) (over []tokenRecor
 	}
 	r.Tokens = rest
 	return over, nil
-}
-
-// claimToken records whose token it is. Tokens are random, so no claim exists yet.
-func (k *Tokens) claimToken(ctx context.Context, hash id.Hash, c claimRecord) error {
-	change, err := k.claims.Put(records.Versioned[claimRecord]{Key: hash.String(), Value: c})
-	if err == nil {
-		err = k.Records.Write(ctx, id.Service, []storage.Change{change})
-	}
-	if err != nil {
-		return records.Unreadable(unreadableMessage, "claim token", err)
-	}
-	return nil
-}
-
-// dropClaims removes the claims of ended tokens. It ignores errors, because a claim without its token does no harm.
-func (k *Tokens) dropClaims(ctx context.Context, over []tokenRecord) {
-	changes := make([]storage.Change, len(over))
-	for i := range over {
-		changes[i] = storage.Change{Kind: kindClaim, Key: over[i].Hash.String(), If: storage.AnyVersion}
-	}
-	if len(changes) > 0 {
-		_ = k.Records.Write(ctx, id.Service, changes)
-	}
 }
 
 // List returns the tokens of a member, oldest first. It omits those that ended with an earlier membership.
@@ -154,20 +127,20 @@ func (k *Tokens) List(ctx context.Context, t id.Tenant, who account.ID) ([]Token
 // Delete deletes a token of a member and states it (ledger_token_deleted). It returns fault.NotFound if the member
 // has no token with that id.
 func (k *Tokens) Delete(ctx context.Context, t id.Tenant, who account.ID, name ID) error {
-	var over []tokenRecord
+	var over []id.Hash
 	err := k.changeTokens(ctx, t, who, func(_ context.Context, r *memberRecord) (*statement, error) {
 		at := slices.IndexFunc(r.Tokens, func(token tokenRecord) bool { return token.ID == name })
 		if at < 0 {
 			return nil, fault.New(fault.NotFound, "Not found")
 		}
-		over = []tokenRecord{r.Tokens[at]}
+		over = []id.Hash{r.Tokens[at].Hash}
 		r.Tokens = slices.Delete(r.Tokens, at, at+1)
 		return &statement{sysevent.TokenDeleted, map[string]any{"token_id": name}, nil}, nil
 	})
 	if err != nil {
 		return err
 	}
-	k.dropClaims(ctx, over)
+	k.claims.Remove(ctx, over)
 	return nil
 }
 

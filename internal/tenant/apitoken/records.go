@@ -1,10 +1,6 @@
 package apitoken
 
 import (
-	"fmt"
-
-	"github.com/go-json-experiment/json"
-
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/tenant/account"
@@ -55,14 +51,11 @@ func ServiceRecords(t id.Tenant, r storage.Record) (claims []storage.Record, err
 	if err != nil {
 		return nil, err
 	}
-	value, err := json.Marshal(claimRecord{Tenant: t, Account: account.ID(r.Key)})
-	if err != nil {
-		return nil, fmt.Errorf("claims: %w", err)
+	secrets := make([]id.Hash, len(held.Value.Tokens))
+	for i := range held.Value.Tokens {
+		secrets[i] = held.Value.Tokens[i].Hash
 	}
-	for _, token := range held.Value.Tokens {
-		claims = append(claims, storage.Record{Kind: kindClaim, Key: token.Hash.String(), Value: value})
-	}
-	return claims, nil
+	return records.ClaimRecords(kindClaim, claimRecord{t, account.ID(r.Key)}, secrets)
 }
 
 // RecordChecks returns, by kind, functions that report whether a record of this package can be decoded. An import calls

@@ -203,5 +203,6 @@ func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindInvitation: records.Check[invitationRecord],
 		kindSignIn:     records.Check[signInRecord],
+		kindDeputy:     records.Check[deputyRecord],
 	}
 }

@@ -13,12 +13,15 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Mail sends mails to invited people.
+// Mail sends mails to invited people and deputies.
 type Mail interface {
 	// InvitationMail returns the changes that send a mail with a token when they are written, or nil if the service
 	// sends no mail. cause identifies the request, whose write may be prepared several times. It returns
 	// fault.RateLimited if the address or the organization has had too many mails.
 	InvitationMail(ctx context.Context, i Invitation, token, cause string) ([]storage.Change, error)
+	// DeputyMail returns the changes that send a mail to the deputy of a new deputyship, or nil if the service sends no
+	// mail.
+	DeputyMail(ctx context.Context, t id.Tenant, d Deputyship) ([]storage.Change, error)
 }
 
 // Sent is an invitation with its new token. If the token was mailed, Token is "", because an inviter with the token

@@ -15,6 +15,10 @@
 //   - A change of how a member signs in that the member did not prove (account.SignInChange) is stated in each
 //     organization of the member, even after a crash, and before a vote of the member is counted.
 //   - An organization has at most 1,000 members and open invitations together.
+//   - A member who may vote has at most one deputy, for at most 90 days, and a deputy represents one member at a time. It
+//     ends with its time, with the membership of either, and with the right of the represented member to vote. It has
+//     no effect while one of the two is suspended or the deputy's own role votes, and after the account of the
+//     represented member was taken over (Represented).
 package member
 
 import (
@@ -30,6 +34,7 @@ import (
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/internal/tenant/quota"
+	"github.com/agentledger/agentledger/internal/tenant/slacklink"
 	"github.com/agentledger/agentledger/internal/tenant/voterkey"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -38,16 +43,17 @@ import (
 // maxMembers is the maximum number of members and open invitations of an organization.
 const maxMembers = 1000
 
-// Options configure New. All fields except Mail, VoterKeys and Held are required.
+// Options configure New. All fields except Mail, VoterKeys, SlackLinks and Held are required.
 type Options struct {
 	Records  storage.RecordStore
 	Events   *sysevent.Appender
 	Accounts *account.Accounts
 	Quota    *quota.Quota // limits the rate of changes
 	Clock    func() time.Time
-	Mail     Mail // if nil, the inviter gets the link
+	Mail     Mail // if nil, the inviter gets the link, and deputies no mail
 
-	VoterKeys *voterkey.Keys // may be nil
+	VoterKeys  *voterkey.Keys   // may be nil
+	SlackLinks *slacklink.Links // may be nil
 
 	Held func() error // returns an error while Run must record nothing; nil: never
 }
@@ -234,12 +240,13 @@ func (m *Members) stateChange(ctx context.Context, before, after account.StoredM
 		}
 		changes = append(changes, paced...)
 	}
-	return sysevent.Change{Changes: changes, Statements: []sysevent.Statement{{
+	ended, err := m.endDeputiesOf(ctx, before, &after)
+	return sysevent.Change{Changes: append(changes, ended.Changes...), Statements: append([]sysevent.Statement{{
 		Kind: sysevent.MemberChanged, Payload: map[string]any{
 			"membership_id": after.ID, "account_id": after.Account,
 			"role": after.Role, "suspended": after.Suspended,
 			"role_before": before.Role, "suspended_before": before.Suspended,
-		}}}}, nil
+		}}}, ended.Statements...)}, err
 }
 
 // Remove removes a membership and states it (ledger_member_removed). A member may remove their own membership. It
@@ -264,12 +271,20 @@ func (m *Members) Remove(ctx context.Context, t id.Tenant, by *account.Session, 
 			Kind: sysevent.MemberRemoved, Payload: map[string]any{
 				"membership_id": before.ID, "account_id": before.Account, "role": before.Role,
 			}}}}
-		if m.VoterKeys == nil {
-			return change, nil
+		add := func(ended sysevent.Change) {
+			change.Statements = append(change.Statements, ended.Statements...)
+			change.Changes = append(change.Changes, ended.Changes...)
 		}
-		ended, err := m.VoterKeys.EndMembership(ctx, t, before.Account)
-		change.Statements = append(change.Statements, ended.Statements...)
-		change.Changes = append(change.Changes, ended.Changes...)
+		ended, err := m.endDeputiesOf(ctx, before, nil)
+		add(ended)
+		if err == nil && m.VoterKeys != nil {
+			ended, err = m.VoterKeys.EndMembership(ctx, t, before.Account)
+			add(ended)
+		}
+		if err == nil && m.SlackLinks != nil {
+			ended, err = m.SlackLinks.EndMembership(ctx, t, before.Account)
+			add(ended)
+		}
 		return change, err
 	})
 }

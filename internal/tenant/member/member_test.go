@@ -258,3 +258,7 @@ func (p *post) InvitationMail(_ context.Context, i member.Invitation, token, _ s
 	p.tokens = append(p.tokens, token)
 	return []storage.Change{{Kind: "letter", Key: fmt.Sprint(len(p.tokens)), Value: []byte("{}")}}, nil
 }
+
+func (p *post) DeputyMail(context.Context, id.Tenant, member.Deputyship) ([]storage.Change, error) {
+	return nil, nil
+}

@@ -104,10 +104,14 @@ type SignInChanged struct {
 	account.SignInChange
 }
 
-// SignInsChanged returns the members who may vote and whose sign-in changed within the given time, with the latest
-// change of each, latest first.
+// SignInsChanged returns the members who may vote now, also as deputies, and whose sign-in changed within the given
+// time, with the latest change of each, latest first.
 func (m *Members) SignInsChanged(ctx context.Context, t id.Tenant, within time.Duration) ([]SignInChanged, error) {
 	since := id.InstantOf(m.Clock().Add(-within))
+	represented, err := m.Represented(ctx, t)
+	if err != nil {
+		return nil, err
+	}
 	var found []SignInChanged
 	for r, err := range m.signIns().Scan(ctx, t, records.Range{}, 0) {
 		if err != nil {
@@ -118,7 +122,7 @@ func (m *Members) SignInsChanged(ctx context.Context, t id.Tenant, within time.D
 			continue
 		}
 		membership, err := m.Accounts.Membership(ctx, t, who)
-		if fault.Is(err, fault.NotFound) || err == nil && !membership.Role.May(account.Vote) {
+		if fault.Is(err, fault.NotFound) || err == nil && !membership.Role.May(account.Vote) && represented[who] == "" {
 			continue
 		}
 		if err != nil {

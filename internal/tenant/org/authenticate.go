@@ -15,8 +15,9 @@ type Caller struct {
 	Organization id.Organization
 	KeyID        string
 	Scopes       Scopes
-	Agents       []id.Agent // for which it may act; if empty, all
-	Asks         bool       // IngestKey.Asks
+	Agents       []id.Agent     // for which it may act; if empty, all
+	Asks         bool           // IngestKey.Asks
+	Subjects     *SubjectIssuer // IngestKey.Subjects
 }
 
 // ingestKeyCaller is a caller with the expiry of its key.
@@ -92,5 +93,6 @@ func (o *Orgs) readCaller(ctx context.Context, keyID string, hash id.Hash) (*ing
 		Scopes:       key.Scopes,
 		Agents:       key.Agents,
 		Asks:         key.Asks,
+		Subjects:     key.Subjects,
 	}}, nil
 }

@@ -3,6 +3,7 @@ package org
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 
@@ -35,6 +36,7 @@ type Patch struct {
 	LegalHold      *bool
 	VoteHoldHours  *int
 	SignedVotes    *bool
+	ColumnsInMail  *bool
 
 	// NoneOpen is called before self-review is enabled, and is required for that. It returns an error while approvals
 	// are open, and otherwise changes that make the append fail if an approval is requested in the meantime.
@@ -45,6 +47,9 @@ type Patch struct {
 	BeginRetention func(ctx context.Context, t id.Tenant) ([]storage.Change, error)
 
 	Witnessing *Witnessing // the zero value selects the service's witnesses
+
+	Columns  *[]string // the paths of all columns
+	Backfill bool      // with Columns: they contain the values of all earlier events too
 }
 
 // checkPatch returns fault.Invalid for an invalid value.
@@ -80,6 +85,11 @@ func (o *Orgs) checkPatch(p Patch) error {
 	if p.VoteHoldHours != nil && (*p.VoteHoldHours < 0 || *p.VoteHoldHours > MaxVoteHoldHours) {
 		return fault.New(fault.Invalid, "vote_hold_hours must be a whole number from 0 to 2160")
 	}
+	if p.Columns != nil {
+		if err := checkColumns(*p.Columns); err != nil {
+			return err
+		}
+	}
 	if p.Witnessing != nil {
 		return o.checkWitnessing(*p.Witnessing)
 	}
@@ -90,6 +100,7 @@ func (o *Orgs) checkPatch(p Patch) error {
 func (p Patch) applyTo(s settingsRecord) (after settingsRecord, names []string) {
 	after = s
 	setIfGiven(&names, "active", &after.Active, p.Active)
+	setIfGiven(&names, "columns_in_mail", &after.ColumnsInMail, p.ColumnsInMail)
 	setIfGiven(&names, "disclosure", &after.Disclosure, p.Disclosure)
 	if p.EventsPerMonth != nil && !equalPointers(s.EventsPerMonth, *p.EventsPerMonth) {
 		after.EventsPerMonth, names = *p.EventsPerMonth, append(names, "events_per_month")
@@ -134,6 +145,13 @@ func (o *Orgs) Change(ctx context.Context, t id.Tenant, principal string, p Patc
 			return sysevent.Change{}, errUnreadable("change settings", err)
 		}
 		after, names := p.applyTo(stored.settingsRecord)
+		if p.Columns != nil {
+			after.Columns = nameColumns(s, after.Columns, *p.Columns, p.Backfill)
+			if !slices.Equal(after.Columns, stored.Columns) {
+				names = append(names, columnsSetting)
+				slices.Sort(names)
+			}
+		}
 		before := stored.settingsRecord
 		stored.settingsRecord = after
 		changed = makeSettings(s.Identity(), stored)
@@ -196,10 +214,12 @@ func settingsChange(stored orgRecord, version uint64, before settingsRecord, nam
 	if err != nil {
 		return sysevent.Change{}, err
 	}
+	payload := map[string]any{"names": names, "before_digest": beforeDigest, "after_digest": afterDigest}
+	if slices.Contains(names, columnsSetting) {
+		stateColumns(payload, before.Columns, stored.Columns)
+	}
 	return sysevent.Change{
-		Statements: []sysevent.Statement{{Kind: sysevent.SettingsChanged, Payload: map[string]any{
-			"names": names, "before_digest": beforeDigest, "after_digest": afterDigest,
-		}}},
-		Changes: []storage.Change{{Kind: kindOrg, Value: value, If: version}},
+		Statements: []sysevent.Statement{{Kind: sysevent.SettingsChanged, Payload: payload}},
+		Changes:    []storage.Change{{Kind: kindOrg, Value: value, If: version}},
 	}, nil
 }

@@ -8,10 +8,12 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/internal/sysevent"
+	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
 )
@@ -29,8 +31,9 @@ type IngestKey struct {
 	Name      string
 	Prefix    string // of the token: apl_<env>_<id>
 	Scopes    Scopes
-	Agents    []id.Agent // for which it may act; if empty, all
-	Asks      bool       // an evaluation with an obligation requests the approval automatically
+	Agents    []id.Agent     // for which it may act; if empty, all
+	Asks      bool           // an evaluation with an obligation requests the approval automatically
+	Subjects  *SubjectIssuer // nil: on_behalf_of of its events is never verified
 	CreatedAt id.Instant
 	CreatedBy string     // account, or sysevent.Operator
 	ExpiresAt id.Instant // 0 means never
@@ -39,6 +42,23 @@ type IngestKey struct {
 	// LastUsedAt is the minute of the last request with the key, or 0 if none is known. Only ListIngestKeys and
 	// ShowIngestKey set it.
 	LastUsedAt id.Instant
+}
+
+// SubjectIssuer is whose tokens prove on_behalf_of of the events that an ingest key sends.
+type SubjectIssuer struct {
+	Issuer   string `json:"issuer"`   // URL, as in the iss of tokens
+	Audience string `json:"audience"` // that aud of tokens must contain
+	Required bool   `json:"required"` // events without proof are refused
+}
+
+func (s *SubjectIssuer) check() error {
+	if !event.ValidIssuer(s.Issuer) {
+		return fault.New(fault.Invalid, "subject_issuer.issuer must be an https URL without user, query and fragment, at most 512 bytes")
+	}
+	if !textcheck.Plain(s.Audience, 1, 512) {
+		return fault.New(fault.Invalid, "subject_issuer.audience must have 1 to 512 characters and no control characters")
+	}
+	return nil
 }
 
 // WantedKey describes a new ingest key.
@@ -51,16 +71,17 @@ type WantedKey struct {
 }
 
 type ingestKeyRecord struct {
-	Name      string     `json:"name"`
-	Prefix    string     `json:"prefix"`
-	Hash      id.Hash    `json:"hash"` // SHA-256 of the token
-	Scopes    []string   `json:"scopes"`
-	Agents    []id.Agent `json:"agents,omitempty"`
-	CreatedAt id.Instant `json:"created_at"`
-	CreatedBy string     `json:"created_by"`
-	ExpiresAt id.Instant `json:"expires_at,omitzero"`
-	RevokedAt id.Instant `json:"revoked_at,omitzero"`
-	Asks      bool       `json:"asks,omitzero"`
+	Name      string         `json:"name"`
+	Prefix    string         `json:"prefix"`
+	Hash      id.Hash        `json:"hash"` // SHA-256 of the token
+	Scopes    []string       `json:"scopes"`
+	Agents    []id.Agent     `json:"agents,omitempty"`
+	CreatedAt id.Instant     `json:"created_at"`
+	CreatedBy string         `json:"created_by"`
+	ExpiresAt id.Instant     `json:"expires_at,omitzero"`
+	RevokedAt id.Instant     `json:"revoked_at,omitzero"`
+	Asks      bool           `json:"asks,omitzero"`
+	Subjects  *SubjectIssuer `json:"subject_issuer,omitzero"`
 }
 
 func (r *ingestKeyRecord) toIngestKey(key string) (IngestKey, error) {
@@ -68,6 +89,7 @@ func (r *ingestKeyRecord) toIngestKey(key string) (IngestKey, error) {
 	return IngestKey{
 		ID: key, Name: r.Name, Prefix: r.Prefix, Scopes: scopes, Agents: r.Agents,
 		CreatedAt: r.CreatedAt, CreatedBy: r.CreatedBy, ExpiresAt: r.ExpiresAt, RevokedAt: r.RevokedAt, Asks: r.Asks,
+		Subjects: r.Subjects,
 	}, err
 }
 

@@ -17,6 +17,8 @@ import (
 type KeyPatch struct {
 	Name *string
 	Asks *bool // IngestKey.Asks
+	// Subjects is the new IngestKey.Subjects. The zero value removes it.
+	Subjects *SubjectIssuer
 }
 
 // applyTo changes a key's record and returns the payload of the statement about the change.
@@ -27,6 +29,15 @@ func (p KeyPatch) applyTo(keyID string, r *ingestKeyRecord) map[string]any {
 	}
 	if p.Asks != nil && *p.Asks != r.Asks {
 		r.Asks, payload["asks"] = *p.Asks, *p.Asks
+	}
+	if p.Subjects != nil {
+		wanted := p.Subjects
+		if *wanted == (SubjectIssuer{}) {
+			wanted = nil
+		}
+		if (wanted == nil) != (r.Subjects == nil) || wanted != nil && *wanted != *r.Subjects {
+			r.Subjects, payload["subject_issuer"] = wanted, wanted
+		}
 	}
 	return payload
 }
@@ -46,6 +57,11 @@ func (o *Orgs) ChangeIngestKey(
 ) (changed IngestKey, err error) {
 	if p.Name != nil {
 		if err := checkName(*p.Name); err != nil {
+			return IngestKey{}, err
+		}
+	}
+	if p.Subjects != nil && *p.Subjects != (SubjectIssuer{}) {
+		if err := p.Subjects.check(); err != nil {
 			return IngestKey{}, err
 		}
 	}
@@ -89,7 +105,7 @@ func (o *Orgs) prepareKeyChange(
 	if err := checkAsks(stored.Asks, changed.Scopes); err != nil || len(payload) == 1 {
 		return act, changed, hash, err
 	}
-	changed.Name, changed.Asks = stored.Name, stored.Asks
+	changed.Name, changed.Asks, changed.Subjects = stored.Name, stored.Asks, stored.Subjects
 	value, err := json.Marshal(stored)
 	return sysevent.Change{
 		Statements: []sysevent.Statement{{Kind: sysevent.IngestKeyChanged, Payload: payload}},

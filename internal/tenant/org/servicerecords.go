@@ -62,6 +62,7 @@ func ServiceRecords(t id.Tenant, r storage.Record) ([]storage.Record, error) {
 func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindOrg:            checkOrg,
+		kindViews:          records.Check[viewsRecord],
 		kindIngestKey:      checkIngestKey,
 		kindIngestKeyUse:   records.Check[ingestKeyUseRecord],
 		kindIngestKeyClaim: records.Check[claimRecord],

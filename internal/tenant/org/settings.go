@@ -34,6 +34,8 @@ type Settings struct {
 	LegalHold      bool   // nothing is erased
 	VoteHoldHours  int    // how long votes are rejected after an account.SignInChange; 0 means not at all
 	SignedVotes    bool   // each approving vote must be signed with a passkey
+	ColumnsInMail  bool   // mails to approvers contain the values of Columns
+	Columns        []Column
 	Witnessing     Witnessing
 	CreatedAt      id.Instant
 }
@@ -64,8 +66,11 @@ type settingsRecord struct {
 	Witnessing     Witnessing    `json:"witnesses,omitzero"`
 	VoteHoldHours  int           `json:"vote_hold_hours,omitzero"`
 	SignedVotes    bool          `json:"signed_votes,omitzero"`
+	ColumnsInMail  bool          `json:"columns_in_mail,omitzero"`
 
 	Limits map[Limit]uint64 `json:"limits,omitempty"` // own limits, except the one for events
+
+	Columns []columnRecord `json:"columns,omitempty"`
 }
 
 // voidValue is the record of a void handle.
@@ -148,7 +153,7 @@ func makeSettings(identity *log.Identity, r orgRecord) *Settings {
 		EventsPerMonth: r.EventsPerMonth, Own: r.Limits, Disclosure: r.Disclosure, SelfReview: r.SelfReview,
 		TwoPerson: r.TwoPerson, Published: r.Published, SignIn: r.SignIn, Witnessing: r.Witnessing,
 		RetentionDays: r.RetentionDays, LegalHold: r.LegalHold,
-		VoteHoldHours: r.VoteHoldHours, SignedVotes: r.SignedVotes,
+		VoteHoldHours: r.VoteHoldHours, SignedVotes: r.SignedVotes, ColumnsInMail: r.ColumnsInMail, Columns: columnsOf(identity, r.Columns),
 	}
 }
 

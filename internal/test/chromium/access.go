@@ -15,12 +15,12 @@ type Display struct {
 	Width  int    // width of the window in CSS pixels
 }
 
-// Displays returns the displays that every page must fit: light on a phone and dark on a desktop. If the test keeps
-// pictures, it returns all four combinations.
+// Displays returns the displays that every page must fit: light on a phone, dark on a desktop, and light on a desktop of
+// 1,280 pixels at 200 % zoom. If the test keeps pictures, it also returns the other combinations.
 func Displays() []Display {
-	all := []Display{{"light", 360}, {"dark", 1200}, {"light", 1200}, {"dark", 360}}
+	all := []Display{{"light", 360}, {"dark", 1280}, {"light", 640}, {"light", 1280}, {"dark", 360}}
 	if !keepsPictures() {
-		return all[:2]
+		return all[:3]
 	}
 	return all
 }

@@ -74,7 +74,8 @@ func startProcess(t testing.TB) *process {
 	}
 	b := &Browser{t: t}
 	b.call("POST", address+"/session", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
-		"browserName": name, "goog:loggingPrefs": map[string]any{"browser": "ALL", "performance": "ALL"},
+		"browserName": name, "timeouts": map[string]any{"script": 240_000}, // milliseconds: other tests share the processors
+		"goog:loggingPrefs": map[string]any{"browser": "ALL", "performance": "ALL"},
 		"goog:chromeOptions": map[string]any{
 			"binary": program,
 			// Without a spare renderer the browser starts processes for the pages that tests open, and no others.
@@ -342,6 +343,14 @@ func (b *Browser) readLog(kind string) (all []logEntry) {
 	b.t.Helper()
 	b.call("POST", b.session+"/se/log", map[string]any{"type": kind}, &all)
 	return all
+}
+
+// EnterFrame makes later scripts run in the first frame that a selector finds, until another page is opened.
+func (b *Browser) EnterFrame(selector string) {
+	b.t.Helper()
+	var frame map[string]string
+	b.call("POST", b.session+"/element", map[string]any{"using": "css selector", "value": selector}, &frame)
+	b.call("POST", b.session+"/frame", map[string]any{"id": frame}, nil)
 }
 
 // Authenticator is a virtual authenticator of a browser.

@@ -27,8 +27,8 @@ const Module = "github.com/agentledger/agentledger/"
 // Public returns the packages that programs outside of the module may import, as paths below Module.
 func Public() []string {
 	return []string{
-		"client", "client/guard", "client/runs", "decimal", "did", "edkey", "event", "fault", "grant", "id", "monitor",
-		"policy", "tlog", "trust", "verify", "verify/pack", "verify/signedvote",
+		"client", "client/guard", "client/runs", "decimal", "did", "edkey", "event", "fault", "grant", "grant/granthttp", "id",
+		"monitor", "policy", "tlog", "trust", "verify", "verify/pack", "verify/signedvote",
 	}
 }
 

@@ -91,6 +91,11 @@ func (o *Organization) appendLeaf(e *event.Envelope, form event.Form, effective 
 		IngestKeyID: "ik_1", ReceivedAt: start + id.Instant(index),
 		Policy: event.Policy{Declared: e.Decision, Effective: effective},
 	}
+	if c := e.Call(); c.Phase == event.PhaseResult {
+		if _, known := o.byID[c.Parent]; known {
+			record.Policy.Intent = c.Parent
+		}
+	}
 	s := stored{id: e.EventID, digest: e.Digest, record: record.Text(), envelope: bytes.Clone(e.Canonical)}
 	s.entry = event.Entry{Prev: event.Genesis(o.Origin), Record: event.RecordHash(s.record), Seq: uint64(index) + 1}
 	if index > 0 {
@@ -116,6 +121,12 @@ func (o *Organization) signCheckpoint() tlog.Checkpoint {
 }
 
 func (o *Organization) checkpointNote() ([]byte, error) { return o.signer.Sign(o.signCheckpoint()) }
+
+// Receipt returns the COSE receipt of the event at an index, under the newest checkpoint. It must not be called while
+// requests are running.
+func (o *Organization) Receipt(index int) (tlog.Receipt, error) {
+	return o.signer.SignReceipt(o.signCheckpoint(), id.Index(index), inclusionPath(index, o.leafHashes(len(o.events))))
+}
 
 // Bundle returns the bundle of the event at an index under the newest checkpoint. It must not be called while requests
 // are running.

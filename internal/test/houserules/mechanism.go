@@ -58,7 +58,7 @@ func Mechanisms() []Mechanism {
 		{
 			Name: "router", Home: "internal/http/edge",
 			Calls: []string{"chi.NewRouter", "chi.NewMux", "http.NewServeMux"},
-			Apart: []string{"internal/test/fakeservice"}, // a stranger's service in tests
+			Apart: []string{"internal/test/fakeservice", "examples/grants"}, // strangers' servers
 		},
 	}
 }

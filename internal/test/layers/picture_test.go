@@ -34,7 +34,7 @@ func floors() []floor {
 		{"shared by the surfaces", []string{"internal/http, internal/cluster/forward, internal/wire"}},
 		{"the ledgers", []string{"log"}},
 		{"on the store", []string{"internal/records, internal/seal, internal/oidc, internal/cluster"}},
-		{"pure public library", []string{"verify", "policy", "event, did, internal/keytable", "tlog", "trust, grant"}},
+		{"pure public library", []string{"verify, internal/packacts", "policy", "event, did, internal/keytable", "tlog", "trust, grant"}},
 		{"contract and small parts", []string{"storage", "id, fault, edkey, decimal", "internal"}},
 		{"engines, chosen by the program", []string{"storage/pebblestore", "storage/pgstore", "storage/archive"}},
 	}
@@ -42,7 +42,7 @@ func floors() []floor {
 
 // outside lists what the picture omits: fixtures, helpers of make, and starting points for others.
 func outside(name string) bool {
-	for _, prefix := range []string{"internal/test/", "examples/", "scripts/", "tools/", "deploy/", "clients", "bench", "interop"} {
+	for _, prefix := range []string{"internal/test/", "examples/", "scripts/", "tools/", "deploy/", "clients", "docs", "bench", "interop"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}

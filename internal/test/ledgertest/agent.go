@@ -28,16 +28,28 @@ func (a *Agent) Public() edkey.Public { return a.key.Public() }
 // Envelope signs an event with an id, which is also a text in its payload, and with additional payload members.
 func (a *Agent) Envelope(t testing.TB, tenant id.Tenant, name string, more map[string]any) *event.Envelope {
 	t.Helper()
+	return a.EnvelopeWith(t, tenant, name, more, nil)
+}
+
+// EnvelopeWith is Envelope with changed members. A member that is nil is left out.
+func (a *Agent) EnvelopeWith(t testing.TB, tenant id.Tenant, name string, more, members map[string]any) *event.Envelope {
+	t.Helper()
 	payload := map[string]any{"text": name}
 	for k, v := range more {
 		payload[k] = v
 	}
-	unsigned, err := json.Marshal(map[string]any{
+	all := map[string]any{
 		"schema_version": 1, "event_id": name, "organization_id": Organization(tenant).String(),
 		"trace_id": "trc", "agent_id": "agt_test", "key_id": "key_test", "emitted_at": "2026-11-20T12:00:00.000Z",
 		"actor_type": "agent", "actor_principal": "svc", "action_kind": "tool_call", "tool_name": "acme.orders.read",
 		"policy_decision": "allow", "payload": payload,
-	})
+	}
+	for name, value := range members {
+		if all[name] = value; value == nil {
+			delete(all, name)
+		}
+	}
+	unsigned, err := json.Marshal(all)
 	if err != nil {
 		t.Fatal(err)
 	}

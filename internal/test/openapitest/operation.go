@@ -66,8 +66,12 @@ func (o *operation) checkParameters(r *http.Request, path map[string]string) (pr
 		if len(values) == 0 && p.member("required").isTrue() {
 			problems = append(problems, where+" parameter "+name+" is required")
 		}
+		schema := p.schemaOf()
+		if schema.member("type").text() == "array" {
+			schema = schema.member("items")
+		}
 		for _, value := range values {
-			problems = append(problems, checkText(p.schemaOf(), where+" parameter "+name, value)...)
+			problems = append(problems, checkText(schema, where+" parameter "+name, value)...)
 		}
 	}
 	for name := range query {

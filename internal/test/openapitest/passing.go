@@ -69,8 +69,8 @@ func (o *operation) namesOrganization() bool {
 	if strings.Contains(o.template, "{slug}") || strings.Contains(o.template, "{organization") {
 		return true
 	}
-	prefixes := []string{"/v1/ingest/", "/workflows/", "/v1/console/", "/v1/public/agents/", "/v1/public/did/",
-		"/v1/public/directory"}
+	prefixes := []string{"/v1/ingest/", "/workflows/", "/access/v1/", "/v1/console/", "/v1/public/agents/",
+		"/v1/public/did/", "/v1/public/directory"}
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(o.template, prefix) })
 }
 

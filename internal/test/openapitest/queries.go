@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -31,14 +32,29 @@ func (o *operation) checkQuery(route edge.Listed) []string {
 	if !slices.Equal(taken, documented) {
 		return []string{fmt.Sprintf("%s: documented query parameters are %v, the route takes %v", o.id, documented, taken)}
 	}
-	if !o.node.member("responses").member("422").isPresent() {
-		return []string{o.id + ": 422 is not documented"}
+	for _, p := range o.parameters {
+		name, isArray := p.member("name").text(), p.schemaOf().member("type").text() == "array"
+		if slices.Contains(route.Repeated, name) != isArray {
+			return []string{o.id + ": " + name + " is documented as an array, or may be given more than once, but not both"}
+		}
+	}
+	if status := o.invalidStatus(); !o.node.member("responses").member(status).isPresent() {
+		return []string{o.id + ": " + status + " is not documented"}
 	}
 	return nil
 }
 
+// invalidStatus returns the status of invalid requests: 422, or 400 for the operations of a protocol that demands it.
+func (o *operation) invalidStatus() string {
+	if o.node.member("responses").member("400").isPresent() {
+		return "400"
+	}
+	return "422"
+}
+
 // CheckQueries sends wrong query parameters to every route of the traffic's tags: an unknown one, and each that the
-// route takes, both empty and twice. The answer must be 422 and name the parameter. Pages accept empty parameters,
+// route takes, both empty and, unless it may be repeated, twice. The answer must be 422, or 400 where an operation documents that, and
+// name the parameter. Pages accept empty parameters,
 // because browsers send the empty fields of forms.
 func (f *Traffic) CheckQueries(t *testing.T, routes []edge.Listed, h http.Handler) {
 	t.Helper()
@@ -54,7 +70,9 @@ func (f *Traffic) CheckQueries(t *testing.T, routes []edge.Listed, h http.Handle
 			}
 			queries := map[string]string{"surplus=1": "surplus"}
 			for _, name := range o.queryParameters() {
-				queries[name+"=1&"+name+"=1"] = name
+				if !slices.Contains(routes[at].Repeated, name) {
+					queries[name+"=1&"+name+"=1"] = name
+				}
 				if o.tag != "pages" {
 					queries[name+"="] = name
 				}
@@ -62,8 +80,8 @@ func (f *Traffic) CheckQueries(t *testing.T, routes []edge.Listed, h http.Handle
 			for query, name := range queries {
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, httptest.NewRequest(method, p.example()+"?"+query, nil))
-				if named := method == http.MethodHead || strings.Contains(w.Body.String(), name); w.Code != 422 || !named {
-					t.Errorf("%s with %s: got %d %.200s, want 422 with the name", o.id, query, w.Code, w.Body)
+				if named := method == http.MethodHead || strings.Contains(w.Body.String(), name); strconv.Itoa(w.Code) != o.invalidStatus() || !named {
+					t.Errorf("%s with %s: got %d %.200s, want %s with the name", o.id, query, w.Code, w.Body, o.invalidStatus())
 				}
 			}
 		}

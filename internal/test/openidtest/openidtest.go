@@ -225,6 +225,11 @@ func (p *Provider) signToken(g granted) string {
 	if p.Claims != nil {
 		p.Claims(claims)
 	}
+	return p.Sign(claims)
+}
+
+// Sign returns a token of the provider. A claim that is nil is left out.
+func (p *Provider) Sign(claims map[string]any) string {
 	maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
 	text, err := json.Marshal(claims)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/agentledger/agentledger/internal/test/packtest"
 	"github.com/agentledger/agentledger/internal/test/vectors"
+	"github.com/agentledger/agentledger/tlog"
 	"github.com/agentledger/agentledger/verify/pack"
 )
 
@@ -29,18 +30,19 @@ func corpus(t *testing.T) vectors.File {
 			Input: map[string]any{"pack_b64": base64.StdEncoding.EncodeToString(b), "key": l.Key().String()}})
 	}
 	samples := packtest.Samples(t, l)
-	facts := func(s packtest.Sample) map[string]any {
+	facts := func(s packtest.Sample, tools ...tlog.VerifierKey) map[string]any {
 		count := func(n uint64) string { return strconv.FormatUint(n, 10) }
 		expect := map[string]any{"begin": count(uint64(s.Begin)), "end": count(uint64(s.End)), "shown": count(s.Shown),
 			"withheld": count(s.Withheld), "erased": count(s.Erased)}
 		b := s.Parts.Bytes(t)
-		r, err := pack.Check(bytes.NewReader(b), int64(len(b)), pack.Options{})
+		r, err := pack.Check(bytes.NewReader(b), int64(len(b)), pack.Options{ToolKeys: tools})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if r.VotesSigned > 0 {
 			expect["vote_lines"] = r.VoteLines()
 		}
+		expect["act_lines"] = r.ActLines()
 		return expect
 	}
 	refuse := func(prefix string, all []packtest.Wrong) {
@@ -70,6 +72,23 @@ func corpus(t *testing.T) vectors.File {
 		add(s.Name, s.Parts.Bytes(t), vectors.Accept, facts(s))
 	}
 	refuse("", packtest.WrongVotes(t))
+	for _, s := range packtest.ActSamples(t) {
+		add(s.Name, packtest.Compressed(t, s.Parts), vectors.Accept, facts(s))
+	}
+	refuse("", packtest.WrongActs(t))
+	withTools := func(keys []tlog.VerifierKey) {
+		if len(keys) > 0 {
+			f.Vectors[len(f.Vectors)-1].Input["tool_keys"] = packtest.Texts(keys)
+		}
+	}
+	for _, s := range packtest.ReceiptSamples(t) {
+		add(s.Name, packtest.Compressed(t, s.Parts), vectors.Accept, facts(s.Sample, s.Tools...))
+		withTools(s.Tools)
+	}
+	for _, s := range packtest.WrongReceipts(t) {
+		add(s.Name, packtest.Compressed(t, s.Parts), vectors.Refuse, nil)
+		withTools(s.Tools)
+	}
 	add("another log's key", packtest.Samples(t, l)[5].Parts.Bytes(t), vectors.Refuse, nil)
 	f.Vectors[len(f.Vectors)-1].Input["key"] = packtest.OtherKey(t).String()
 	return f

@@ -23,6 +23,9 @@ type Selection struct {
 	Size       id.Index // of the checkpoint's tree
 	Erased     []id.Index
 	Erasing    []id.Index // the statements that erased them
+	Acts       bool       // with acts.ndjson
+	Columns    []string   // of it
+	Dropped    []id.Index // statements that approvals.ndjson does not have
 }
 
 // Pack makes the parts of a pack, as specified in docs/evidence.md.
@@ -50,7 +53,9 @@ func (l *Log) Pack(a Selection) *Parts {
 			envelopes.WriteString(string(e.Envelope.Canonical) + "\n")
 		}
 		if e.Record.Signer != event.SignerSystem {
-			agents[e.Record.AgentID] = describeAgent(&e.Record)
+			if _, known := agents[e.Record.AgentID]; !known || e.Record.Signer == event.SignerAgent {
+				agents[e.Record.AgentID] = describeAgent(&e.Record)
+			}
 		}
 		if e.Record.Policy.PolicyDigest != (id.Hash{}) {
 			policies[Policy] = true
@@ -67,6 +72,11 @@ func (l *Log) Pack(a Selection) *Parts {
 		File{pack.FileErasures, erasures})
 	if voters := l.voters(a, counts); voters != "" {
 		p.Files = append(p.Files, File{pack.FileVoters, voters})
+	}
+	if a.Acts {
+		lines := l.acts(a)
+		p.Manifest.Acts = &pack.ManifestActs{Columns: append([]string{}, a.Columns...), Lines: uint64(strings.Count(lines, "\n"))}
+		p.Files = append(p.Files, File{pack.FileActs, lines})
 	}
 	p.Files = append(p.Files, File{pack.FileReport, "<!doctype html><title>Evidence</title>\n"})
 	return p
@@ -179,25 +189,39 @@ func describeAgent(r *event.Record) pack.Agent {
 		DID: "did:key:" + r.PublicKey, Custody: r.Custody, Status: "active", RegisteredAt: receivedAt(0)}}}
 }
 
-// approvals returns one line if the range has statements about Approval.
-func (l *Log) approvals(a Selection, counts *pack.Counts) string {
+// approvals returns a line for each approval of which the range has statements. The members in l.approval are those of l.described.
+func (l *Log) approvals(a Selection, counts *pack.Counts) (lines string) {
 	l.t.Helper()
-	var events []pack.Statement
+	events := make(map[string][]pack.Statement)
+	var names []string
 	for i := a.Begin; i < a.End; i++ {
-		if e := &l.Events[i]; e.Envelope.ActionKind == "ledger_approval" {
-			events = append(events, pack.Statement{Envelope: string(e.Envelope.Canonical), Record: e.Text})
+		e := &l.Events[i]
+		if e.Envelope.ActionKind != "ledger_approval" || slices.Contains(a.Dropped, i) {
+			continue
 		}
+		var payload map[string]any
+		l.read(e.Envelope.Payload, &payload)
+		name, ok := payload["approval_id"].(string)
+		if !ok { // bent
+			continue
+		}
+		if events[name] == nil {
+			names = append(names, name)
+		}
+		events[name] = append(events[name], pack.Statement{Envelope: string(e.Envelope.Canonical), Record: e.Text})
 	}
-	if events == nil {
-		return ""
+	for _, name := range names {
+		counts.Approvals++
+		line := map[string]any{"approval_id": name, "events": events[name]}
+		if name == l.described {
+			maps.Copy(line, l.approval)
+		}
+		if _, has := line["payload"]; has && !a.Request.Envelopes {
+			line["payload"] = nil
+		}
+		lines += l.text(line) + "\n"
 	}
-	counts.Approvals++
-	line := map[string]any{"approval_id": Approval, "events": events}
-	maps.Copy(line, l.approval)
-	if _, has := line["payload"]; has && !a.Request.Envelopes {
-		line["payload"] = nil
-	}
-	return l.text(line) + "\n"
+	return lines
 }
 
 // erasures returns a line for each statement.

@@ -12,6 +12,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -54,7 +55,8 @@ type Log struct {
 	signer        tlog.SignerKey
 	agent, system edkey.Private
 	Events        []Logged
-	approval      map[string]any // members of the line of Approval besides approval_id and events
+	described     string         // an approval
+	approval      map[string]any // members of its line besides approval_id and events
 	tiles         *tiles         // of the log at one size; nil: of none yet
 }
 
@@ -74,7 +76,7 @@ func NewLog(t testing.TB) *Log {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Log{t: t, signer: signer, agent: key(t, 2), system: key(t, 3), approval: map[string]any{"agent_id": "agt_1"}}
+	return &Log{t: t, signer: signer, agent: key(t, 2), system: key(t, 3), described: Approval, approval: map[string]any{"agent_id": "agt_1"}}
 }
 
 // Key returns the log's key.
@@ -91,6 +93,13 @@ type EventSpec struct {
 	Approval  string // that was used
 	Canonical bool   // the form of the signature
 	Principal string // actor_principal
+
+	ID      id.Event       // of the event
+	Renamed id.Event       // event_id of the record, if it is another one
+	Members map[string]any // of the envelope
+	Bridge  bool           // signed by a key of the service for a tool without a key
+	Intent  id.Event       // of a result: the event that it belongs to
+	Decided id.Decision    // by Policy; zero for allow
 }
 
 // Append logs an event.
@@ -98,7 +107,10 @@ func (l *Log) Append(w EventSpec) *Logged {
 	l.t.Helper()
 	seq := uint64(len(l.Events) + 1)
 	private, signer, actor := l.agent, event.SignerAgent, "agent"
-	if len(w.Kind) > 7 && w.Kind[:7] == "ledger_" {
+	switch {
+	case w.Bridge:
+		private, signer = l.system, event.SignerBridge
+	case len(w.Kind) > 7 && w.Kind[:7] == "ledger_":
 		private, signer, actor = l.system, event.SignerSystem, "system"
 		w.Agent = "system"
 	}
@@ -122,6 +134,16 @@ func (l *Log) Append(w EventSpec) *Logged {
 			Engine: "rules", InputDigest: id.Hash{1},
 			EvaluatedAt: receivedAt(seq), ApprovalID: w.Approval}
 	}
+	if w.Renamed != "" {
+		r.EventID = w.Renamed
+	}
+	if w.Decided != 0 {
+		r.Policy.Effective = w.Decided
+	}
+	if w.Intent != "" {
+		r.Policy = event.Policy{Declared: id.Allow, Effective: id.Allow, PolicyID: "pol_1", PolicyVersion: 1, PolicyDigest: PolicyDigest(),
+			RuleID: "default", Engine: "rules", Intent: w.Intent}
+	}
 	text := r.Text()
 	entry := event.Entry{Prev: event.Genesis(origin), Record: event.RecordHash(text), Seq: seq}
 	if seq > 1 {
@@ -137,7 +159,7 @@ func receivedAt(seq uint64) id.Instant { return id.Instant(1_795_000_000_000 + 1
 func (l *Log) sign(w EventSpec, seq uint64, actor string, private edkey.Private) *event.Envelope {
 	l.t.Helper()
 	members := map[string]any{
-		"schema_version": 1, "event_id": fmt.Sprintf("e%d", seq), "organization_id": organization,
+		"schema_version": 1, "event_id": or(string(w.ID), fmt.Sprintf("e%d", seq)), "organization_id": organization,
 		"trace_id": or(w.Trace, "trc"), "agent_id": or(w.Agent, "agt_1"), "key_id": "key_" + or(w.Agent, "agt_1"),
 		"emitted_at": receivedAt(seq), "actor_type": actor, "actor_principal": or(w.Principal, "svc"),
 		"action_kind": or(w.Kind, "tool_call"), "policy_decision": "allow", "payload": w.Payload,
@@ -147,6 +169,10 @@ func (l *Log) sign(w EventSpec, seq uint64, actor string, private edkey.Private)
 	}
 	if w.Tool != "" {
 		members["tool_name"] = w.Tool
+	}
+	maps.Copy(members, w.Members)
+	if w.Intent != "" {
+		members["parent_event_id"] = w.Intent
 	}
 	unsigned, err := jcs.Marshal(members)
 	if err != nil {

@@ -126,8 +126,9 @@ func newVoteLog(t testing.TB, change func(*voteLog)) *voteLog {
 		"approval_id": Approval, "transition": "requested", "step": 1, "action_digest": l.action}})
 	l.Vote(l.account, l.signer, map[string]any{"transition": "voted", "step": 2, "vote": "approve",
 		"reason": "seen the \u00e9 \"invoice\""}, l.sign, l.stored)
-	l.Vote("acc_3", nil, map[string]any{"transition": "voted", "step": 3, "vote": "approve"}, nil, nil)
-	l.Vote("acc_2", l.Laptop, map[string]any{"transition": "approved", "step": 4, "vote": "approve", "reason_code": "checked"}, nil, nil)
+	l.Vote("acc_3", nil, map[string]any{"transition": "voted", "step": 3, "vote": "approve", "deputy_for": "acc_5"}, nil, nil)
+	l.Vote("acc_2", l.Laptop, map[string]any{"transition": "approved", "step": 4, "vote": "approve", "reason_code": "checked",
+		"deputy_for": "no account"}, nil, nil)
 	l.Retire("acc_1", l.Key)
 	l.Append(EventSpec{Tool: "acme.payments.refund", Judged: true, Approval: Approval})
 	l.Append(EventSpec{Kind: "ledger_evidence_exported", Payload: map[string]any{"manifest_sha256": l.action}})

@@ -193,7 +193,7 @@ func page(path string) func(*testing.T) func(*testing.T, visit) string {
 				while (page.dataset.done !== "yes") await new Promise((next) => setTimeout(next, 5));
 				if (args[0] !== "") {
 					document.getElementById("key").value = args[0];
-					document.querySelector("#pin button").click();
+					document.querySelector("#pin button:not([type])").click();
 					while (outcome.dataset.state === "waiting") await new Promise((next) => setTimeout(next, 5));
 				}
 				const marks = outcome.dataset.state === "ok" ? document.querySelector(".checks").textContent : "";

@@ -57,7 +57,7 @@ func linkPrograms(dir string) error {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
-	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-X main.testPasswords=yes", "-o", shared+string(filepath.Separator),
+	build := exec.Command("go", "build", "-buildvcs=false", "-tags=dev", "-ldflags=-X main.testPasswords=yes", "-o", shared+string(filepath.Separator),
 		"./cmd/agentledger", "./cmd/aps", "./examples/toolloop", "./examples/httptool", "./examples/importer")
 	build.Dir = tree
 	if out, err := build.CombinedOutput(); err != nil {

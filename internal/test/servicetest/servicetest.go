@@ -8,6 +8,7 @@
 package servicetest
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -17,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/agentledger/agentledger/internal/test/openidtest"
 )
@@ -149,6 +151,21 @@ func (s *Service) Operated() *Service {
 	same := *s
 	same.URL = s.IdentityURL
 	return &same
+}
+
+// ProcessorTime returns the time that the service has used, in steps of 10 ms.
+func (s *Service) ProcessorTime() time.Duration {
+	s.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.command.Process.Pid))
+	if err != nil {
+		s.Fatal(err)
+	}
+	var user, system int64
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // field 3 on
+	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
+		s.Fatal(err)
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond // USER_HZ is 100
 }
 
 // Log returns the lines that the service has logged.

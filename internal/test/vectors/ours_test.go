@@ -161,6 +161,8 @@ func (r *reader) check(kind string) (map[string]any, error) {
 		return map[string]any{"vkey": s.Key, "by": s.By, "from_size": fmt.Sprint(s.From)}, err
 	case "signed-vote":
 		return r.signedVote()
+	case "tool-receipt":
+		return r.checkToolReceipt()
 	case "canonical-json":
 		canonical, err := jcs.Canonicalize([]byte(r.text("json")), jcs.MaxDepth)
 		return map[string]any{"canonical": string(canonical)}, err

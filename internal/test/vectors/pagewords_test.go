@@ -33,6 +33,8 @@ func (p probe) string() (s string, ok bool) {
 // nested returns n nested lists.
 func nested(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 
+const someParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
 // probes are values at the limits of the page's words.
 func probes() (all []probe) {
 	hash, uuid := strings.Repeat("0123456789abcdef", 4), "ab000000-0000-0000-0000-00000000000f"
@@ -45,6 +47,8 @@ func probes() (all []probe) {
 		"2026-11-20T12:00:00.000Z", "2026-11-20T12:00:00Z", "2026-11-20T12:00:00.1Z", "2026-11-20T12:00:00.123456789Z", "2026-11-20T12:00:00.1234567890Z", "2026-11-20T12:00:00.Z",
 		"2026-11-20T12:00:00,000Z", "2026-11-20t12:00:00.000z", "2026-11-20T12:00:00.000+00:00", "2026-02-30T12:00:00.000Z", "2026-11-20T24:00:00.000Z", "2016-12-31T23:59:60.000Z",
 		"1970-01-01T00:00:00.000Z", "0000-02-29T23:59:59.999Z", "1500-02-29T00:00:00.000Z", "9999-12-31T23:59:59.999Z", "10000-01-01T00:00:00.000Z",
+		"verified", someParent, "01" + someParent[2:], someParent + "-", strings.ToUpper(someParent), someParent[:3] + strings.Repeat("0", 32) + someParent[35:],
+		someParent[:36] + strings.Repeat("0", 16) + "-01", someParent[:36] + strings.Repeat("0", 15) + "1-ff", someParent[1:], "g" + someParent[1:],
 		strings.Repeat("A", 86) + "==", strings.Repeat("A", 85) + "B==", strings.Repeat("A", 86), strings.Repeat("A", 84), strings.Repeat("A", 88), strings.Repeat("_", 85) + "w==",
 	}
 	for _, s := range texts {
@@ -89,9 +93,10 @@ func valuesOf(t *testing.T, cell string, used map[string]bool) func(probe) bool 
 func words() map[string]func(probe) bool {
 	used := map[string]func(probe) bool{
 		"absent": func(p probe) bool { return p.text == "" }, "null": exactly("null"), "true": exactly("true"), "false": exactly("false"), "the number 1": exactly("1"),
-		"any":     func(p probe) bool { return p.text != "" },
-		"text":    func(p probe) bool { _, ok := p.string(); return ok },
-		"natural": exactly("0", "1", "2", "9007199254740991"), "positive": exactly("1", "2", "9007199254740991"),
+		"the word `verified`": exactly(`"verified"`),
+		"any":                 func(p probe) bool { return p.text != "" },
+		"text":                func(p probe) bool { _, ok := p.string(); return ok },
+		"natural":             exactly("0", "1", "2", "9007199254740991"), "positive": exactly("1", "2", "9007199254740991"),
 		"object": func(p probe) bool { return strings.HasPrefix(p.text, "{") },
 		"limits": func(p probe) bool { return p.text == "null" || strings.HasPrefix(p.text, "[") && p.text != nested(9) },
 		"list of hashes": func(p probe) bool {
@@ -114,12 +119,14 @@ func words() map[string]func(probe) bool {
 	for word, grammar := range map[string]string{
 		"some text": `(?s).+`, "hash": `[0-9a-f]{64}`, "some hash": `[0-9a-f]*[1-9a-f][0-9a-f]*`, "UUID": `(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`, "lower UUID": `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`,
 		"id": `[A-Za-z0-9._:-]{1,128}`, "agent id": `[A-Za-z0-9._-]{1,128}`, "key id": `[A-Za-z0-9._:#-]{1,256}`, "token": `[a-z][a-z0-9_]{0,63}`, "tool": `[A-Za-z0-9_:/-]+(\.[A-Za-z0-9_:/-]+)*`,
-		"signature": `[A-Za-z0-9+/]{85}[AQgw]==`,
+		"signature": `[A-Za-z0-9+/]{85}[AQgw]==`, "traceparent": `00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}`,
 	} {
 		expression := regexp.MustCompile("^(?:" + grammar + ")$")
 		used[word] = func(p probe) bool {
 			s, ok := p.string()
 			switch {
+			case word == "traceparent" && (strings.Contains(s, "-"+strings.Repeat("0", 32)) || strings.Contains(s, "-"+strings.Repeat("0", 16)+"-")):
+				return false
 			case word == "id" && strings.Trim(s, ".") == "" && len(s) < 3, word == "tool" && len(s) > 256, word == "some hash" && len(s) != 64:
 				return false
 			}

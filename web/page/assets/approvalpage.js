@@ -22,7 +22,9 @@ async function send(form, button) {
 }
 
 function say(words) {
-  document.getElementById("sign-outcome").textContent = words;
+  const outcome = document.getElementById("sign-outcome");
+  outcome.hidden = words === "";
+  outcome.textContent = words;
 }
 
 let signing = false;
@@ -41,6 +43,6 @@ document.addEventListener("submit", (event) => {
     say(why.message);
   });
 });
-// Buttons that need a passkey are shown only where there can be one (pages.css).
+// Buttons that need a passkey are shown only where there can be one (agentledger.css).
 if (hasPasskeys()) document.documentElement.dataset.passkeys = "yes";
 document.documentElement.dataset.done = "yes";

@@ -5,8 +5,7 @@ import { addLocalTimes } from "./times.js";
 import { runChecks } from "./trust.js";
 
 const page = document.getElementById("checked");
-const { url, transparency, origin } = page.dataset;
-const event = page.querySelector("h1 bdi").textContent;
+const { url, transparency, origin, event } = page.dataset;
 
 addLocalTimes(page);
 await runChecks(origin, () => checkEvent({ url, transparency, origin, event }));

@@ -20,30 +20,30 @@ function checkpointOf(text) {
 
 /**
  * Checks the event of an id in the log of an origin. `url` is the address of its bundle, `transparency` the path of the
- * log's calls.
+ * log's calls, and `root` the part of the page that has the checks.
  */
-export async function checkEvent({ url, transparency, origin, event }) {
-  showOutcome("waiting", "Checking …");
+export async function checkEvent({ url, transparency, origin, event, root = document }) {
+  showOutcome("waiting", "Checking …", root);
   const text = await fetchText(url);
   const checkpoint = checkpointOf(text);
-  if (checkpoint === undefined) return showOutcome("fail", (await verifyBundle(text)).reason);
-  const trust = await readTrust(origin, transparency, checkpoint);
+  if (checkpoint === undefined) return showOutcome("fail", (await verifyBundle(text)).reason, root);
+  const trust = await readTrust(origin, transparency, checkpoint, root);
   const result = await verifyBundle(text, trust.given);
   const bundle = parseBundle(text);
-  for (const [name, verdict] of bundleVerdicts(bundle, result, trust)) showVerdict(name, verdict);
+  for (const [name, verdict] of bundleVerdicts(bundle, result, trust)) showVerdict(name, verdict, root);
   if (bundle.event_id !== event || bundle.origin !== origin) {
-    return showOutcome("fail", "The service sent the bundle of another event.");
+    return showOutcome("fail", "The service sent the bundle of another event.", root);
   }
   const wrong = trust.explain(result);
   if (result.report.unknown_keys || !result.report.ok) {
-    showVerdict("consistency", { state: "none", words: "not compared, because the checkpoint is not proved" });
-    return showUnproved(wrong);
+    showVerdict("consistency", { state: "none", words: "not compared, because the checkpoint is not proved" }, root);
+    return showUnproved(wrong, root);
   }
   const read = (path) => fetchText(`${transparency}/${path}`);
   const verdict = await checkConsistency(origin, checkpoint, read, false);
-  showVerdict("consistency", verdict);
-  if (verdict.state === "fail") return showUnproved(verdict.words);
-  if (result.outcome !== "proved") return showUnproved(wrong);
-  showProved(trust);
+  showVerdict("consistency", verdict, root);
+  if (verdict.state === "fail") return showUnproved(verdict.words, root);
+  if (result.outcome !== "proved") return showUnproved(wrong, root);
+  showProved(trust, "", root);
   trust.keep();
 }

@@ -30,7 +30,7 @@ function known(keys) {
 /** Returns remembered keys with a stated one. The key that vouched for it ends where it begins. */
 function addStated(keys, { vkey, by, from_size: size }) {
   const ended = keys.map((k) => (k.vkey === by ? { ...k, to_size: Math.min(k.to_size ?? Infinity, size) } : k));
-  return [...ended, { vkey, from_size: size, to_size: null, source: "stated", by: keyID(by) }];
+  return [...ended, { vkey, from_size: size, to_size: null, source: "stated", by: keyID(by), since: new Date().toISOString() }];
 }
 
 /** Returns the index of the known key that counts for the size of a note and has a line in it, -1 for none. */

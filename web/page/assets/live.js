@@ -76,21 +76,24 @@ async function awaitNews({ follow, after, every }) {
   return events.length > 0 || every !== undefined;
 }
 
-/** Reads an address. A page that the service sends to the sign-in is that of somebody who is signed out. */
-function read(address, type) {
+/**
+ * Reads an address. A document without the element whose id is part is the sign-in page: the reader is signed out. signal
+ * ends the request.
+ */
+export function read(address, type, part = "live", signal = asking.signal) {
   return new Promise((resolve, reject) => {
     const ask = new XMLHttpRequest();
     ask.open("GET", address);
     ask.responseType = type;
     ask.onload = () => {
-      if (ask.status === 401 || (type === "document" && !ask.response?.getElementById("live"))) {
+      if (ask.status === 401 || (type === "document" && !ask.response?.getElementById(part))) {
         reject(Object.assign(new Error("signed out"), { signedOut: ask.status === 401 || ask.status === 200 }));
       } else if (ask.status >= 400) reject(new Error(`status ${ask.status}`));
       else resolve(ask.response);
     };
     ask.onerror = () => reject(new Error("no answer"));
     ask.onabort = () => reject(new DOMException("aborted", "AbortError"));
-    asking.signal.addEventListener("abort", () => ask.abort());
+    signal.addEventListener("abort", () => ask.abort());
     ask.send();
   });
 }
@@ -101,11 +104,13 @@ async function renew() {
   let kept = false;
   let changed = false;
   for (const part of document.querySelectorAll("[data-live]")) {
-    const other = fresh.getElementById(part.id);
-    if (other?.isEqualNode(withoutLocalTimes(part))) continue;
+    const found = fresh.getElementById(part.id);
+    const other = found && document.importNode(found, true);
+    if (other) [part, other].forEach(addLocalTimes); // both by the same clock
+    if (other?.isEqualNode(part)) continue;
     changed = true;
     if (isInUse(part)) kept = true;
-    else if (other) replace(part, document.importNode(other, true));
+    else if (other) replace(part, other);
     else part.remove();
   }
   const words = kept
@@ -118,7 +123,6 @@ async function renew() {
 function replace(part, other) {
   const focus = part.contains(document.activeElement) ? document.activeElement : null;
   part.replaceWith(other);
-  addLocalTimes(other);
   if (!focus) return;
   const same = [...other.querySelectorAll(focus.localName)].find((e) => (focus.id ? e.id === focus.id : e.href === focus.href));
   same?.focus({ preventScroll: true });
@@ -141,12 +145,6 @@ function isChanged(field) {
     return first?.selected === false;
   }
   return field.value !== field.defaultValue;
-}
-
-function withoutLocalTimes(part) {
-  const copy = part.cloneNode(true);
-  for (const local of copy.querySelectorAll(".local")) local.remove();
-  return copy;
 }
 
 function say(words) {

@@ -2,10 +2,10 @@
 
 import { hex } from "./verifier/bytes.js";
 import { parseNote } from "./verifier/log/note.js";
-import { Policy, named } from "./verifier/log/policy.js";
+import { Policy } from "./verifier/log/policy.js";
 import { verifyHead } from "./verifier/verify/index.js";
-import { timeWords } from "./verifier/verify/words.js";
-import { checkConsistency, seenSize } from "./consistency.js";
+import { checkConsistency } from "./consistency.js";
+import { fetchHead, judgeQuorum } from "./heads.js";
 import { keepLive } from "./live.js";
 import { showOutcome, showProved, showUnproved, showVerdict } from "./marks.js";
 import { addLocalTimes, describeAge } from "./times.js";
@@ -14,23 +14,12 @@ import { fetchText, readTrust, runChecks } from "./trust.js";
 const page = document.getElementById("checked");
 const { transparency, origin } = page.dataset;
 
-const looks = 3; // at a head that is smaller than the tree that was seen: nodes and caches may be a moment apart
-const pause = 2000; // milliseconds between two looks
-
-/** Resolves to the head that the service shows, as text and parsed. */
-async function fetchHead() {
-  for (let look = 1; ; look += 1) {
-    const text = await fetchText(transparency + "/head");
-    const head = JSON.parse(text);
-    if (!(head.tree_size < seenSize(origin)) || look === looks) return [text, head];
-    showOutcome("waiting", `The service shows ${head.tree_size} entries, fewer than before. Asking again …`);
-    await new Promise((next) => setTimeout(next, pause));
-  }
-}
-
 async function check() {
+  checkedAt = undefined;
+  claim.textContent = "";
+  showAge();
   showOutcome("waiting", "Checking …");
-  const [text, head] = await fetchHead();
+  const [text, head] = await fetchHead(transparency, origin);
   const trust = await readTrust(origin, transparency, head.checkpoint);
   const result = await verifyHead(text, { key: trust.given.key }); // the quorum has a mark of its own
   if (result.outcome !== "proved" || head.origin !== origin) {
@@ -51,6 +40,22 @@ async function check() {
   if (wrong) return showUnproved(wrong.words);
   showProved(trust, quorum.old ? ", but this view may be out of date: see Witnesses" : "");
   trust.keep();
+  checkedAt = new Date();
+  claim.textContent = claims[verdict.state];
+  showAge();
+}
+
+// What this browser has checked when all checks hold: a first visit compares with nothing.
+const claims = {
+  ok: "Your browser has just checked that nothing has changed that it saw before.",
+  none: "Your browser has just checked the signature of this tree, and will notice if it changes later.",
+};
+const claim = document.getElementById("claim");
+const age = document.getElementById("age");
+let checkedAt; // undefined while the checks do not hold
+
+function showAge() {
+  age.textContent = checkedAt ? `Checked by this browser ${describeAge(checkedAt)}.` : "";
 }
 
 function describe(head, { signer, words }, tree) {
@@ -63,32 +68,8 @@ function describe(head, { signer, words }, tree) {
   ];
 }
 
-/** Judges the quorum of the policy, and how old the head is by the clocks of a quorum. */
-function judgeQuorum(policy, seen) {
-  const { since, ahead } = policy.times(seen, Date.now());
-  const numbers = seen.map((c) => [c.witness, timeWords(named(c.witness, c.time, Date.now()))]);
-  if (!policy.isReached(seen)) {
-    return { state: "fail", words: "too few witnesses of the policy that this browser remembers have cosigned the checkpoint", numbers };
-  }
-  if (seen.length === 0) return { state: "none", words: "the log's policy asks for none", numbers };
-  if (policy.quorum === "none") return { state: "ok", words: `${seen.length} cosigned`, numbers };
-  const age = ageOf(since, ahead);
-  return { state: age.old ? "none" : "ok", words: `${seen.length} cosigned, ${age.words}`, numbers, old: age.old };
-}
-
-const maxAge = 3 * 3600; // seconds; a service asks the witnesses of a log that does not grow once an hour
-
-/** Describes the age of a head. */
-function ageOf(since, ahead) {
-  const future = ahead.length > 0 ? `; the cosignature of ${ahead.map((c) => c.witness).join(", ")} is in the future, which proves no time` : "";
-  if (since === undefined) return { old: true, words: `but that proves no time, so this view may be out of date${future}` };
-  const at = new Date(Number(since) * 1000);
-  const old = (Date.now() - at.getTime()) / 1000 > maxAge;
-  const words = `a quorum of them ${describeAge(at)} or later${old ? ", so this view may be out of date" : ""}`;
-  return { old, words: words + future };
-}
-
 addLocalTimes(page);
 const checkAgain = await runChecks(origin, check);
 page.dataset.done = "yes";
+setInterval(showAge, 1000);
 keepLive(checkAgain);

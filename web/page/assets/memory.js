@@ -4,9 +4,9 @@
 const prefix = "agentledger:log:";
 
 /**
- * Returns {keys, policy, checkpoint} of the log of an origin. `keys` is empty for a log that this browser has not seen;
- * the other members may be missing. A key is {vkey, from_size, to_size, source, by}: it counts for trees of the sizes
- * [from_size, to_size), `to_size` is null while it has no end. `source` is "shown" (by the service, at the first visit),
+ * Returns {keys, policy, checkpoint, name} of the log of an origin. `keys` is empty for a log that this browser has not seen;
+ * the other members may be missing. `name` is the organization's, as the service showed it. A key is {vkey, from_size, to_size,
+ * source, by, since}: `since` is the time when it was first remembered, and it counts for trees of the sizes [from_size, to_size), `to_size` is null while it has no end. `source` is "shown" (by the service, at the first visit),
  * "entered" (by the reader) or "stated" (by an entry of the log, under a checkpoint that the key `by` signed; `by` counts
  * for trees below from_size only).
  */
@@ -28,7 +28,7 @@ function read(origin) {
 
 /** Returns a key that counts for trees of every size. */
 export function newKey(vkey, source) {
-  return { vkey, from_size: 0, to_size: null, source };
+  return { vkey, from_size: 0, to_size: null, source, since: new Date().toISOString() };
 }
 
 /** Adds members to what is remembered of a log. Returns whether the browser stores it. */

@@ -1,128 +1,132 @@
-// The editor of a policy: the service checks the text while it is typed.
+// The editor of a policy: line numbers, colours, names to insert, and the service's check of the text while it is typed.
 
 import { addLocalTimes } from "./times.js";
 import { findPlace, lineAt, placeOf } from "./jsonplace.js";
 
-const pause = 400; // milliseconds without a key before a text is checked
+const pause = 500; // milliseconds without a key before a text is checked
+const most = 200_000; // characters of a text that is checked while it is typed
+const coloured = 60_000; // characters of a text that is coloured
 
 const form = document.getElementById("editor");
 const text = form.elements.namedItem("document");
-const verdict = document.getElementById("verdict");
-const place = document.getElementById("place");
-const results = document.getElementById("results");
+const numbers = document.getElementById("numbers");
+const ink = document.createElement("pre");
+const token = /("(?:[^"\\\n]|\\.)*")(\s*:)?/g;
 
 let timer = 0;
-let running = new AbortController();
-let found = null;
+let running = null;
 
-function element(name, content, ...children) {
+function element(name, className, content) {
   const made = document.createElement(name);
-  if (content !== "") made.textContent = content;
-  made.append(...children);
+  made.className = className;
+  made.textContent = content;
   return made;
 }
 
-function cell(label, ...children) {
-  const made = element("td", "", ...children);
-  made.dataset.label = label;
-  return made;
-}
-
-function isolated(content) {
-  return element("bdi", content);
-}
-
-function tell(state, message, at) {
-  verdict.className = "outcome";
-  verdict.dataset.state = state;
-  verdict.textContent = message;
-  text.setAttribute("aria-invalid", state === "fail" && at !== undefined ? "true" : "false");
-  found = at ?? null;
-  place.hidden = found === null;
-}
-
-// showRefusal tells why a text is no policy, and where.
-function showRefusal(content, message) {
-  const at = findPlace(content, placeOf(message));
-  if (at?.wrong) {
-    tell("fail", "Line " + lineAt(content, at.begin) + ": the text is not JSON from here on", at);
-  } else if (at) {
-    tell("fail", "Line " + lineAt(content, at.begin) + ": " + message, at);
-  } else {
-    tell("fail", message);
-  }
-  results.replaceChildren();
-}
-
-function row(test, number, why) {
-  const result = cell("Result");
-  result.dataset.state = why === undefined ? "ok" : "fail";
-  const mark = element("span", "");
-  mark.className = "mark";
-  mark.setAttribute("aria-hidden", "true");
-  result.append(mark, ...(why === undefined ? ["passes"] : ["fails: ", isolated(why)]));
-  const expected = cell("Expected", String(test.expect?.decision ?? "").replaceAll("_", " "));
-  if (test.expect?.rule_id) expected.append(" by ", element("code", "", isolated(test.expect.rule_id)));
-  return element("tr", "", cell("Test", number + ". ", isolated(String(test.name ?? ""))),
-    cell("Tool", element("code", "", isolated(String(test.input?.tool_name ?? "")))), expected, result);
-}
-
-// showChecked tells what the service says to a policy, and the result of each of its tests.
-function showChecked(content, checked) {
-  const failed = new Map(checked.failures.map((f) => [f.test, f.why]));
-  const tests = JSON.parse(content).tests ?? [];
-  let message = "It is a policy. ";
-  if (failed.size > 0) message += failed.size + " of its " + checked.tests + (checked.tests === 1 ? " test " : " tests ") + (failed.size === 1 ? "fails" : "fail") + ", so it can't be activated.";
-  else if (checked.tests > 0) message += "All of its tests pass (" + checked.tests + ").";
-  else message += "It has no tests.";
-  if (checked.quorum_unreachable) message += " It can't be activated now: " + checked.quorum_unreachable + ".";
-  tell(failed.size > 0 ? "fail" : "ok", message);
-  const head = element("tr", "");
-  for (const title of ["Test", "Tool", "Expected", "Result"]) {
-    const made = element("th", title);
-    made.scope = "col";
-    head.append(made);
-  }
-  const body = element("tbody", "");
-  tests.forEach((test, i) => body.append(row(test, i + 1, failed.get(i))));
-  results.replaceChildren(...(tests.length > 0 ? [element("table", "", element("thead", "", head), body)] : []));
-}
-
-async function check() {
-  running.abort();
-  running = new AbortController();
+// draw numbers and colours the lines. wrong is the line of an error, or 0.
+function draw(wrong) {
   const content = text.value;
-  const local = findPlace(content, []);
-  if (local?.wrong) {
-    showRefusal(content, "");
+  const count = content.split("\n").length;
+  text.rows = Math.max(28, count + 1);
+  numbers.replaceChildren();
+  for (let n = 1; n <= count; n += 1) numbers.append(n === wrong ? element("b", "bad", String(n)) : String(n), "\n");
+  if (content.length > coloured) {
+    ink.remove();
     return;
   }
-  try {
-    const answer = await fetch(form.dataset.check, {
-      method: "POST", body: content, headers: { "Content-Type": "application/json" }, signal: running.signal,
-    });
-    const said = await answer.json();
-    if (answer.ok) showChecked(content, said);
-    else if (answer.status === 401) tell("fail", "You are signed out. Sign in in another window, then continue here.");
-    else if (answer.status === 422) showRefusal(content, said.error);
-    else if (answer.status === 413) tell("none", "The text is too large to be checked while you type: press Check.");
-    else tell("none", "The text can't be checked now: " + said.error);
-  } catch (error) {
-    if (error.name !== "AbortError") tell("none", "The text can't be checked now.");
+  const parts = [];
+  let at = 0;
+  for (const found of content.matchAll(token)) {
+    parts.push(content.slice(at, found.index), element(found[2] ? "i" : "span", found[2] ? "" : "good", found[1]));
+    at = found.index + found[1].length;
   }
+  ink.replaceChildren(...parts, content.slice(at), "\n");
+  if (!ink.isConnected) text.before(ink);
+  ink.scrollLeft = text.scrollLeft;
+}
+
+function show(slip, findings) {
+  document.getElementById("slip").replaceChildren(...slip);
+  if (findings) document.getElementById("findings").replaceWith(findings);
+  const cause = document.getElementById("cause");
+  if (cause) text.setAttribute("aria-invalid", "true");
+  else text.removeAttribute("aria-invalid");
+  const place = cause && placeOfCause(cause.textContent);
+  draw(place ? lineAt(text.value, place.begin) : 0);
+  const button = document.getElementById("place");
+  if (!button || !place) return;
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    text.focus();
+    text.setSelectionRange(place.begin, place.end);
+  });
+}
+
+function placeOfCause(cause) {
+  const wrong = findPlace(text.value, []);
+  return wrong?.wrong ? wrong : findPlace(text.value, placeOf(cause));
+}
+
+function say(message) {
+  show([element("p", "note", message)]);
+}
+
+function check() {
+  running?.abort();
+  if (text.value.length > most) {
+    say("The text is too large to be checked while you type: press Check.");
+    return;
+  }
+  const sent = new URLSearchParams(new FormData(form));
+  sent.set("do", "glance");
+  const ask = new XMLHttpRequest();
+  running = ask;
+  ask.open("POST", location.href);
+  ask.responseType = "document";
+  ask.onload = () => {
+    const slip = ask.response?.getElementById("slip");
+    const problem = ask.response?.getElementById("problem");
+    if (!slip) say("You are signed out. Sign in in another window, then continue here.");
+    else if (problem) say("The text can't be checked now: " + problem.textContent);
+    else {
+      const findings = document.importNode(ask.response.getElementById("findings"), true);
+      addLocalTimes(findings);
+      show([...document.importNode(slip, true).childNodes], slip.firstChild ? null : findings);
+    }
+  };
+  ask.onerror = () => say("The text can't be checked now.");
+  ask.send(sent);
+}
+
+/** Inserts the chosen name where the text has its cursor. */
+function addNames() {
+  const names = document.getElementById("names");
+  if (names === null) return;
+  const [name, insert] = [names.querySelector("input"), names.querySelector("button")];
+  insert.addEventListener("click", () => {
+    text.setRangeText(name.value.trim(), text.selectionStart, text.selectionEnd, "end");
+    name.value = "";
+    text.focus();
+    text.dispatchEvent(new Event("input"));
+  });
+  name.addEventListener("keydown", (press) => {
+    if (press.key !== "Enter") return;
+    press.preventDefault(); // it would send the form
+    insert.click();
+  });
+  names.hidden = false;
 }
 
 text.addEventListener("input", () => {
+  draw(0);
   clearTimeout(timer);
-  timer = setTimeout(check, pause);
+  if (form.querySelector('[value="check"]')) timer = setTimeout(check, pause);
 });
+text.addEventListener("scroll", () => (ink.scrollLeft = text.scrollLeft));
 
-place.firstElementChild.addEventListener("click", () => {
-  text.focus();
-  text.setSelectionRange(found.begin, found.end);
-  const height = parseFloat(getComputedStyle(text).lineHeight);
-  text.scrollTop = Math.max(0, (lineAt(text.value, found.begin) - 4) * height);
-});
-
+ink.className = "ink";
+ink.setAttribute("aria-hidden", "true");
+show([...document.getElementById("slip").childNodes]);
+addNames();
 addLocalTimes(document);
 document.documentElement.dataset.done = "yes";

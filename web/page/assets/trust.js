@@ -53,17 +53,21 @@ class Trust {
 
   /** Remembers keys and policy after the checkpoint was proved. */
   keep() {
-    remember(this.origin, { keys: this.keys, policy: this.policy });
+    const name = document.querySelector("[data-log-name]")?.dataset.logName;
+    remember(this.origin, { keys: this.keys, policy: this.policy, ...(name ? { name } : {}) });
   }
 }
 
-/** Resolves to the trust in the log of an origin, for a checkpoint that the service shows. */
-export async function readTrust(origin, transparency, checkpoint) {
+/**
+ * Resolves to the trust in the log of an origin, for a checkpoint that the service shows. root is the part of the page that
+ * has the checks.
+ */
+export async function readTrust(origin, transparency, checkpoint, root = document) {
   const read = (path) => fetchText(`${transparency}/${path}`);
   const shown = await read(`policy?origin=${encodeURIComponent(origin)}`);
   const note = parseNote(checkpoint);
   const seen = recall(origin);
-  showOtherPolicy(seen.policy, shown);
+  showOtherPolicy(seen.policy, shown, root);
   const policy = seen.policy ?? witnessLines(shown);
   if (seen.keys.length === 0) {
     const key = new Policy(shown).logs.find((k) => k.name === origin && note.lines.some((l) => k.owns(l)));
@@ -84,21 +88,22 @@ function witnessLines(policy) {
 }
 
 /** Shows whether the service has another witness policy than the remembered one. */
-function showOtherPolicy(remembered, shown) {
-  const notice = document.getElementById("otherpolicy");
+function showOtherPolicy(remembered, shown, root) {
+  const notice = root.querySelector("#otherpolicy");
+  if (!notice) return; // a badge: its reader decides on the log's page
   notice.hidden = remembered === undefined || remembered === witnessLines(shown);
   notice.dataset.policy = witnessLines(shown);
 }
 
 /**
  * Makes the checks, and again whenever the reader changes the key. Resolves after the first time, to a function that
- * makes them again.
+ * makes them again. root is the part of the page that has the checks.
  */
-export async function runChecks(origin, check) {
-  const run = () => check().catch((why) => showOutcome("fail", `The checks could not be made: ${why.message}`));
-  if (!canCheck()) return async () => {};
+export async function runChecks(origin, check, root = document) {
+  const run = () => check().catch((why) => showOutcome("fail", `The checks could not be made: ${why.message}`, root));
+  if (!canCheck(root)) return async () => {};
   await run();
-  const form = document.getElementById("pin");
+  const form = root.querySelector("#pin");
   form.hidden = false;
   form.elements.key.value = recall(origin).keys.at(-1)?.vkey ?? "";
   form.addEventListener("submit", (submitted) => {
@@ -108,16 +113,16 @@ export async function runChecks(origin, check) {
       remember(origin, { keys: [newKey(text, "entered")] });
       run();
     } catch (why) {
-      showOutcome("fail", `The key can't be read: ${why.message}`);
+      showOutcome("fail", `The key can't be read: ${why.message}`, root);
     }
   });
-  document.getElementById("forget").addEventListener("click", () => {
+  root.querySelector("#forget").addEventListener("click", () => {
     forget(origin);
     form.elements.key.value = "";
     run();
   });
-  document.getElementById("usepolicy").addEventListener("click", () => {
-    remember(origin, { policy: document.getElementById("otherpolicy").dataset.policy });
+  root.querySelector("#usepolicy").addEventListener("click", () => {
+    remember(origin, { policy: root.querySelector("#otherpolicy").dataset.policy });
     run();
   });
   return run;

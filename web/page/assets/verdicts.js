@@ -1,9 +1,7 @@
 // Turns a report of the verifier into the verdicts of a page.
 
-import { unhex } from "./verifier/bytes.js";
 import { parseEntry, parseRecord } from "./verifier/verify/documents.js";
 import { timeWords } from "./verifier/verify/words.js";
-import { drawPath, pathSteps } from "./path.js";
 
 const steps = ["envelope", "signature", "record", "chain", "inclusion", "checkpoint"];
 
@@ -13,8 +11,6 @@ export function bundleVerdicts(bundle, result, trust) {
   for (const step of steps) {
     verdicts.set(step, { ...judge(step, bundle, result, trust), numbers: read(() => numbers[step](bundle, trust)) ?? [] });
   }
-  const inclusion = verdicts.get("inclusion");
-  if (inclusion.state === "ok") inclusion.picture = picture(bundle);
   verdicts.set("witnesses", witnesses(result));
   return verdicts;
 }
@@ -66,12 +62,6 @@ const numbers = {
     ["Checkpoint", b.checkpoint],
   ],
 };
-
-function picture(b) {
-  const leaf = unhex(b.event_hash, 32);
-  const path = pathSteps(b.inclusion.log_index, b.inclusion.tree_size, leaf, b.inclusion.hashes.map((h) => unhex(h, 32)));
-  return drawPath(leaf, path);
-}
 
 /** Returns undefined when a part is not there or can't be read: its verdict says so. */
 function read(ask) {

@@ -38,7 +38,7 @@ class _Decorator(Protocol):
 class AsyncClient(Core):
     """Calls one service as one agent. It does not connect before the first call.
 
-    Arguments that are None are read from APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID and APS_KEY_FILE.
+    Arguments that are None are read from APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID and APS_KEY_FILE or APS_KEY.
     """
 
     def _begin(self) -> None:

@@ -16,6 +16,9 @@ TOOL = re.compile(r"(?=.{1,256}\Z)[A-Za-z0-9_:/-]+(\.[A-Za-z0-9_:/-]+)*", re.ASC
 UUID = re.compile(r"[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", re.ASCII)
 MOMENT = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]{1,9})?Z", re.ASCII)
 INSTANT = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})\.[0-9]{3}Z", re.ASCII)
+_TRACEPARENT = re.compile(
+    r"(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?", re.ASCII | re.DOTALL
+)
 DECISIONS = ("allow", "allow_with_obligation", "deny")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 """Unicode's category Cc."""
@@ -35,6 +38,12 @@ _REQUIRED = (
 )
 
 _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def trace_of(traceparent: Any) -> str | None:
+    """Return the trace of a traceparent, or None for one that W3C Trace Context says must be ignored."""
+    m = _TRACEPARENT.fullmatch(traceparent) if isinstance(traceparent, str) and len(traceparent) <= 512 else None
+    return None if m is None or m[1] == "00" and m[3] is not None else m[2]
 
 
 def is_time(text: Any, form: re.Pattern[str] = MOMENT) -> bool:

@@ -34,6 +34,7 @@ from ._errors import (
     one_line,
 )
 from ._intents import (
+    Disclosed,
     Options,
     Permit,
     approved_payload,
@@ -124,7 +125,8 @@ class Guarding:
         self, turn: Turn, tool: str, payload: Mapping[str, Any], o: Options, trace: str | None, kept: bool
     ) -> Operation[Opened]:
         signer, key = self.settings.require_signer(), turn.key
-        digest = digest_of(tool, trace, payload, o.convert)
+        subject = o.on_behalf_of() if o.on_behalf_of else None
+        digest = digest_of(tool, trace, payload, o.convert, subject)
         entry: Entry | None = yield Disk(lambda: self.journal.load(key))
         try:
             if entry is not None and entry.digest != digest:
@@ -134,7 +136,7 @@ class Guarding:
                 if done:
                     return Opened(entry, None, o, self.clock(), turn)
             if entry is None:
-                intent, call_id = sign_intent(signer, tool, payload, o, trace)
+                intent, call_id = sign_intent(signer, tool, payload, o, trace, subject)
                 entry = Entry(key, digest, DECIDING, call_id, intent.event_id, intent.text.decode(), kept, o.idempotent)
                 yield from self._note(entry)
             try:
@@ -161,11 +163,14 @@ class Guarding:
         entry, o = opened.entry, opened.options
         try:
             grant = opened.permit.grant if opened.permit else None
+            members: dict[str, str] = {}
+            if isinstance(output, Disclosed):
+                output, members = output.output, output.members
             entry.stage, entry.status, entry.ended_at = ENDED, "error" if failed else "ok", time.time()
             entry.output = plain(output, o.convert)
             spent = self.clock() - opened.began
             has_output = not failed and known(output, entry.output)
-            result = sign_result(self.settings.require_signer(), entry, spent, has_output, o, grant)
+            result = sign_result(self.settings.require_signer(), entry, spent, has_output, o, grant, members)
             entry.result = result.text.decode()
             try:
                 yield Disk(_storing(self.journal, entry))

@@ -14,6 +14,7 @@ class Event(TypedDict, total=False):
     tool_name: str
     event_id: str
     trace_id: str
+    traceparent: str
     parent_event_id: str
     actor_type: str
     actor_principal: str

@@ -7,11 +7,13 @@ import json
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from ._answers import Approval
 from ._canonical import Convert, canonical_bytes
 from ._errors import LedgerError, Malformed
+from ._grammar import trace_of
 from ._exact import TAGGED, exact_text, recorded_members
 from ._journal import Entry
 from ._signer import Signed, Signer, new_id
@@ -29,7 +31,10 @@ class Options:
     action_kind: of the intent. wait: maximum seconds to wait for approval, None for no maximum, 0 not to wait.
     digest: the arguments are sent as payload.input_digest with the members named in shown. record_output: the result
     event contains the output in addition to its digest. idempotent: an interrupted act may run again. on_ask is called
-    with an approval that the act waits for. attempts: how often the intent is sent.
+    with an approval that the act waits for. attempts: how often the intent is sent. traceparent: returns the caller's
+    span in the form of W3C Trace Context, or None; called at each act. Both events have it as a signed member, and one
+    that is malformed is left out. on_behalf_of: returns for whom the agent acts (issuer, subject and actors), or None;
+    called at each act. Both events have it as a signed member. A key must not be used again for another subject.
     """
 
     action_kind: str = "tool_call"
@@ -42,6 +47,8 @@ class Options:
     on_ask: Callable[[Approval], None] | None = None
     attempts: int = 3
     convert: Convert | None = None
+    traceparent: Callable[[], str | None] | None = None
+    on_behalf_of: Callable[[], Mapping[str, Any] | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -58,14 +65,26 @@ class Permit:
     approved: str | None = None
 
 
-def digest_of(tool: str, trace: str | None, payload: Mapping[str, Any], convert: Convert | None) -> str:
+def digest_of(
+    tool: str,
+    trace: str | None,
+    payload: Mapping[str, Any],
+    convert: Convert | None,
+    subject: Mapping[str, Any] | None = None,
+) -> str:
     """Return the digest of everything that a key must not be reused for."""
-    text = exact_text([tool, trace, dict(payload)], convert)
+    parts: list[Any] = [tool, trace, dict(payload)]
+    text = exact_text(parts if subject is None else [*parts, dict(subject)], convert)
     return _sha256(text)
 
 
 def sign_intent(
-    signer: Signer, tool: str, payload: Mapping[str, Any], o: Options, trace: str | None
+    signer: Signer,
+    tool: str,
+    payload: Mapping[str, Any],
+    o: Options,
+    trace: str | None,
+    subject: Mapping[str, Any] | None = None,
 ) -> tuple[Signed, str]:
     """Return the signed intent and its call_id."""
     for name in _OWN:
@@ -79,6 +98,9 @@ def sign_intent(
     members.update(phase="intent", call_id=call_id, salt=secrets.token_hex(16))
     event: dict[str, Any] = {"action_kind": o.action_kind, "tool_name": tool, "payload": members}
     event.update({"trace_id": trace} if trace else {}, **({"actor_principal": o.principal} if o.principal else {}))
+    caller = o.traceparent() if o.traceparent else None
+    event.update({"traceparent": caller} if trace_of(caller) else {})
+    event.update({"on_behalf_of": dict(subject)} if subject is not None else {})
     text = canonical_bytes(event, o.convert)
     return signer.sign(text), call_id
 
@@ -99,10 +121,27 @@ def approved_payload(intent: Signed) -> str:
     return canonical_bytes(parse_object(intent.text)["payload"]).decode()
 
 
-def sign_result(signer: Signer, entry: Entry, spent: float, has_output: bool, o: Options, grant: str | None) -> Signed:
-    """Return the signed event that states how an act ended. spent is in seconds."""
+@dataclass(frozen=True)
+class Disclosed:
+    """An output whose result event has further members."""
+
+    output: Any
+    members: dict[str, str]
+
+
+def sign_result(
+    signer: Signer,
+    entry: Entry,
+    spent: float,
+    has_output: bool,
+    o: Options,
+    grant: str | None,
+    members: Mapping[str, str] = MappingProxyType({}),
+) -> Signed:
+    """Return the signed event that states how an act ended. spent is in seconds, members are further ones."""
     intent = parse_object(entry.envelope)
     payload: dict[str, Any] = {
+        **members,
         "phase": "result",
         "call_id": entry.call_id,
         "status": entry.status,
@@ -116,16 +155,10 @@ def sign_result(signer: Signer, entry: Entry, spent: float, has_output: bool, o:
         payload["approval_id"] = entry.approval_id
     nonce = _nonce_of(grant)
     payload.update({"grant_nonce": nonce} if nonce else {})
-    return signer.sign(
-        {
-            "action_kind": intent["action_kind"],
-            "tool_name": intent["tool_name"],
-            "trace_id": intent["trace_id"],
-            "actor_principal": intent["actor_principal"],
-            "parent_event_id": entry.event_id,
-            "payload": payload,
-        }
-    )
+    same = ("action_kind", "tool_name", "trace_id", "actor_principal", "traceparent", "on_behalf_of")
+    event: dict[str, Any] = {n: intent[n] for n in same if n in intent}
+    event.update(parent_event_id=entry.event_id, payload=payload)
+    return signer.sign(event)
 
 
 def _nonce_of(grant: str | None) -> str | None:

@@ -1,6 +1,6 @@
 """Settings of a client, from arguments or the environment.
 
-The variables are APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID and APS_KEY_FILE, and those of proxies.
+The variables are APS_URL, APS_TOKEN, APS_ORG, APS_AGENT, APS_KEY_ID and APS_KEY_FILE or APS_KEY, and those of proxies.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from ._canonical import Convert
 from ._errors import NotAsked
 from ._proxies import Proxy, find_proxy
-from ._signer import Signer
+from ._signer import Signer, parse_seed
 
 SERVICE_VERSION = "2026-05-18"
 """The API version that this package implements."""
@@ -89,7 +89,7 @@ class Settings:
     def require_signer(self) -> Signer:
         """Return the signer. The error is NotAsked if there is none."""
         if self.signer is None:
-            raise NotAsked("no signing key: set agent, key_id and key (APS_AGENT, APS_KEY_ID, APS_KEY_FILE)")
+            raise NotAsked("no signing key: set agent, key_id and key (APS_AGENT, APS_KEY_ID, APS_KEY_FILE or APS_KEY)")
         return self.signer
 
     @property
@@ -122,7 +122,9 @@ def read_settings(
     if any(not "!" <= c <= "~" for c in token or ""):
         raise NotAsked("token (APS_TOKEN) must be visible ASCII without spaces and line ends")
     if key is None and env.get("APS_KEY_FILE"):
-        key = _read_key_file(env["APS_KEY_FILE"])
+        key = parse_seed(_read_key_file(env["APS_KEY_FILE"]), "key file (APS_KEY_FILE)")
+    elif key is None and env.get("APS_KEY"):
+        key = parse_seed(env["APS_KEY"], "key (APS_KEY)")
     signer = None if key is None else Signer(org or "", agent or "", key_id or "", key, convert)
     address = parse_address(url if url is not None else env.get("APS_URL", ""), env)
     return Settings(address, token, org, agent, signer, timeout, retry)

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from ._canonical import MAX_DEPTH, Convert, canonical_bytes, canonical_members
 from ._errors import Malformed, NotAsked, about
 from ._forkgate import fork_gate
-from ._grammar import AGENT, KEY, UUID, are_right, check_members, check_reserved
+from ._grammar import AGENT, KEY, UUID, are_right, check_members, check_reserved, trace_of
 from ._inputs import EventInput
 from ._plainjson import encode_plain, plain_text
 from ._strictjson import parse_object
@@ -79,7 +79,7 @@ class Signer:
         self.key_id = key_id
         self._convert = convert
         self._own_are_right = are_right({"key_id": key_id})
-        self._private = Ed25519PrivateKey.from_private_bytes(_seed(key))
+        self._private = Ed25519PrivateKey.from_private_bytes(parse_seed(key, "key"))
         self._gate = fork_gate()
 
     def __repr__(self) -> str:
@@ -98,9 +98,15 @@ class Signer:
     def complete(self, event: EventInput) -> dict[str, Any]:
         """Return the event with the members that it lacks: IDs, time, salt, and those of the agent.
 
-        Given members are kept. Completing twice creates two events. Errors are Malformed.
+        Given members are kept. Without a trace_id, the event is of the trace of its traceparent. Completing twice creates two events. Errors are Malformed.
         """
-        return {**self._defaults(), **self._given(event)}
+        return self._completed(self._given(event))
+
+    def _completed(self, given: dict[str, Any]) -> dict[str, Any]:
+        complete = {**self._defaults(), **given}
+        if "traceparent" in given and "trace_id" not in given:
+            complete["trace_id"] = trace_of(given["traceparent"]) or complete["trace_id"]
+        return complete
 
     def _given(self, event: EventInput) -> dict[str, Any]:
         given = parse_object(event) if isinstance(event, (str, bytes)) else dict(event)
@@ -146,7 +152,7 @@ class Signer:
     def _prepare(self, given: dict[str, Any]) -> Unsigned:
         if "sig_alg" in given or "sig_value_b64" in given:
             raise Malformed("an event to be signed must not have sig_alg or sig_value_b64")
-        members = {**self._defaults(), **given}
+        members = self._completed(given)
         payload = members["payload"]
         if not isinstance(payload, dict) and isinstance(payload, Mapping):
             raise Malformed("is a mapping of another kind: give a dict", "/payload")
@@ -215,10 +221,11 @@ def _strict_parts(members: dict[str, Any], convert: Convert | None) -> tuple[byt
     return f"{{{''.join(before)}".encode(), "".join(between).encode(), f"{','.join(behind)}}}".encode()
 
 
-def _seed(key: str | bytes) -> bytes:
+def parse_seed(key: str | bytes, name: str) -> bytes:
+    """Return the 32-byte seed of a key. The error is NotAsked with the name of what has the key."""
     raw = base64_bytes(key.strip()) if isinstance(key, str) else key
     if raw is None or len(raw) != 32:
-        raise NotAsked("key (APS_KEY_FILE) must be base64 of 32 bytes")
+        raise NotAsked(f"{name} must be base64 of 32 bytes")
     return raw
 
 

@@ -12,7 +12,7 @@ import { Runs } from "./runs.js";
 import { Sender } from "./sender.js";
 import { Signer } from "./signer.js";
 
-const settings = { token: "APS_TOKEN", org: "APS_ORG", agent: "APS_AGENT", keyId: "APS_KEY_ID", key: "APS_KEY_FILE" };
+const settings = { token: "APS_TOKEN", org: "APS_ORG", agent: "APS_AGENT", keyId: "APS_KEY_ID", key: "APS_KEY_FILE or APS_KEY" };
 
 /** Names the settings that are missing to sign and send events, with their variables, or "". */
 export function missingSettings(options) {

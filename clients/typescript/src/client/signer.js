@@ -4,7 +4,7 @@ import { concat, unbase64, utf8 } from "../bytes.js";
 import { parse } from "../canonical/parse.js";
 import { canonicalize, canonicalizeText, rewrite } from "../canonical/write.js";
 import { InvalidValue, LedgerError, Malformed } from "../errors.js";
-import { checkForm, is } from "../verify/forms.js";
+import { checkForm, is, traceOf } from "../verify/forms.js";
 import { envelopeForms } from "../verify/documents.js";
 import { randomBase64url, randomHex } from "./random.js";
 import { signerOf } from "./sign.js";
@@ -13,14 +13,14 @@ import { signerOf } from "./sign.js";
  * Parses a 32-byte seed: bytes, or standard base64, optionally surrounded by white space. The error never contains the
  * text.
  */
-export function parseSeed(seed) {
+export function parseSeed(seed, name = "private key") {
   try {
     const raw = typeof seed === "string" ? unbase64(seed.trim(), 32) : seed;
     if (raw instanceof Uint8Array && raw.length === 32) return raw;
   } catch {
     // One message for all forms.
   }
-  throw new LedgerError("private key: must be 32 bytes, or base64 of 32 bytes");
+  throw new LedgerError(`${name}: must be 32 bytes, or base64 of 32 bytes`);
 }
 
 /** The signer of one agent. Printing it never prints the key. */
@@ -54,14 +54,16 @@ export class Signer {
 
   /**
    * Completes an event (wire names, or a JSON text of them) and signs it. Missing members get defaults; unknown members
-   * are signed unchanged. The number rule is the one for values or for texts. Throws InvalidValue with the member's
+   * are signed unchanged. Without a trace_id, the event is of the trace of its traceparent. The number rule is the one for values or for texts. Throws InvalidValue with the member's
    * path, or Malformed with its name.
    */
   async sign(event, { convert } = {}) {
     const isText = typeof event === "string";
     const given = isText ? parse(event) : event;
     if (typeof given !== "object" || given === null || Array.isArray(given)) throw new Malformed("event");
-    const complete = addMembers(this.#defaults(), given);
+    const defaults = this.#defaults();
+    defaults.trace_id = traceOf(given.traceparent) ?? defaults.trace_id;
+    const complete = addMembers(defaults, given);
     const signed = isText ? rewrite(complete) : canonicalize(complete, { convert });
     const parsed = JSON.parse(signed);
     this.#checkOwn(parsed);

@@ -7,6 +7,7 @@ import { randomHex } from "../client/random.js";
 import { tell } from "../client/tell.js";
 import { sha256hex } from "../crypto/sha256.js";
 import { Interrupted, KeyReused, FailedBefore, LedgerError, NotDecided } from "../errors.js";
+import { traceOf } from "../verify/forms.js";
 import { guardedFetch } from "./fetch.js";
 import { MemoryJournal } from "./journal.js";
 import { obtainPermit } from "./permit.js";
@@ -63,8 +64,10 @@ export class Guard {
   #prepare(o) {
     const payload = canonicalizeExact(o.payload ?? {}, { convert: this.client.convert });
     if (!payload.startsWith("{")) throw new LedgerError("the payload of a guarded act must be an object");
-    const digest = sha256hex([o.tool, o.trace ?? "", payload].join("\n"));
-    return { ...o, key: o.key ?? "act-" + randomHex(), kept: o.key !== undefined, payload, digest };
+    const subject = o.onBehalfOf?.();
+    const parts = [o.tool, o.trace ?? "", payload, ...(subject === undefined ? [] : [canonicalize(subject)])];
+    const digest = sha256hex(parts.join("\n"));
+    return { ...o, subject, key: o.key ?? "act-" + randomHex(), kept: o.key !== undefined, payload, digest };
   }
 
   async #run(o, fn) {
@@ -94,8 +97,11 @@ export class Guard {
     const callId = "call_" + randomHex();
     let intent;
     try {
+      const caller = o.traceparent?.();
       const members = canonicalize({
         ...(o.trace === undefined ? {} : { trace_id: o.trace }),
+        ...(traceOf(caller) === undefined ? {} : { traceparent: caller }),
+        ...(o.subject === undefined ? {} : { on_behalf_of: o.subject }),
         ...(o.principal === undefined ? {} : { actor_principal: o.principal }),
         action_kind: o.actionKind ?? "tool_call",
         tool_name: o.tool,
@@ -152,7 +158,7 @@ export class Guard {
     } catch {
       return {}; // the act was done: an output that is not JSON is not stated
     }
-    const members = { output_digest: sha256hex(act.output) };
+    const members = { ...o.members?.(output), output_digest: sha256hex(act.output) };
     return o.recordOutput ? { members, recorded: recordMembers(`{"output":${act.output}}`) } : { members };
   }
 
@@ -161,6 +167,7 @@ export class Guard {
     try {
       const members = canonicalize({
         trace_id: act.intent.traceId,
+        ...contextOf(act),
         ...(o.principal === undefined ? {} : { actor_principal: o.principal }),
         action_kind: o.actionKind ?? "tool_call",
         tool_name: o.tool,
@@ -219,6 +226,12 @@ export class Guard {
     }
     return interrupted;
   }
+}
+
+/** Returns the members of an act's intent that its result repeats, if there are any. */
+function contextOf(act) {
+  const { traceparent, on_behalf_of: subject } = JSON.parse(act.intent.text);
+  return { ...(traceparent === undefined ? {} : { traceparent }), ...(subject === undefined ? {} : { on_behalf_of: subject }) };
 }
 
 /** Returns a stored output, with bigints and ExactNumbers if a double cannot hold its numbers. */

@@ -1,6 +1,8 @@
 // The permission of an act: the service's answer to its intent, and the approval if the answer requires one.
 
 import { ApprovalDenied, ApprovalRequired, Denied, LedgerError, NotDecided, Refused, printable } from "../errors.js";
+import { parse } from "../canonical/parse.js";
+import { rewrite } from "../canonical/write.js";
 import { readApproval } from "../client/approvals.js";
 import { adviceFor } from "./advice.js";
 
@@ -39,6 +41,7 @@ async function ask(guard, act, o) {
   act.approvalId = approval.approvalId;
   await guard.journal.store(act);
   permit.grant = await obtainGrant(guard, act, o, approval, denial);
+  permit.approved = rewrite(parse(act.intent.text).payload);
   return permit;
 }
 

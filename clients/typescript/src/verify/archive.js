@@ -6,7 +6,8 @@ import { Malformed, Mismatch } from "../errors.js";
 import { openContainer } from "./container.js";
 
 const before = ["checkpoint", "keys.json", "policy", "agents.json"];
-const after = ["entries.bin", "records.ndjson", "envelopes.ndjson", "approvals.ndjson", "erasures.ndjson", "voters.ndjson", "report.html", "manifest.json"];
+const after = ["entries.bin", "records.ndjson", "envelopes.ndjson", "approvals.ndjson", "erasures.ndjson", "voters.ndjson", "acts.ndjson", "report.html", "manifest.json"];
+const optional = ["voters.ndjson", "acts.ndjson"];
 const policyFile = /^policies\/[0-9a-f]{64}\.json$/;
 const maxPolicies = 1000;
 const maxLine = 4 << 20; // with its end
@@ -76,7 +77,7 @@ export class Archive {
 
 function ordered(found) {
   const policies = [...found.keys()].filter((n) => policyFile.test(n)).sort();
-  const names = [...before, ...policies, ...after.filter((n) => n !== "voters.ndjson" || found.has(n))];
+  const names = [...before, ...policies, ...after.filter((n) => !optional.includes(n) || found.has(n))];
   if (policies.length > maxPolicies || names.length !== found.size || names.some((n) => !found.has(n))) {
     throw new Mismatch("names of the files");
   }

@@ -29,6 +29,12 @@ export class Coverage {
     this.#steps[last]--;
   }
 
+  /** Allows calls of `covers` for the first event again. */
+  restart() {
+    this.#at = 0;
+    this.#depth = 0;
+  }
+
   /** Reports whether a range covers the event at a log index. */
   covers(index) {
     for (const to = index - this.begin; this.#at <= to; this.#at++) this.#depth += this.#steps[this.#at];

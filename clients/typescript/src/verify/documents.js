@@ -60,6 +60,8 @@ const recordForms = {
   ingest_key_id: orNull(is.someText),
   received_at: is.time,
   policy: isObject,
+  on_behalf_of: is.oneOf("verified"),
+  traceparent: is.traceparent,
 };
 
 /** Parses a canonical text. Throws Malformed if it is not the canonical form of its value. */
@@ -72,7 +74,7 @@ function parseCanonical(text) {
 /** Parses a record. Throws Malformed or InvalidValue. */
 export function parseRecord(text) {
   const r = parseCanonical(text);
-  checkForm(r, recordForms);
+  checkForm(r, recordForms, { optional: ["on_behalf_of", "traceparent"] });
   checkForm(r.policy, policyForms, { optional: ["intent"] });
   if (r.policy.evaluated && r.policy.limits === null) throw new Malformed("limits");
   return r;
@@ -148,4 +150,10 @@ export async function checkSignatureOf(r, envelope) {
     throw new Malformed("sig_value_b64");
   }
   if (!(await key.verify(signature, message))) throw new Mismatch("not the public key's");
+}
+
+/** Returns the unverified receipt in the payload of a result, or undefined. Other texts are none: agents may record what they want. */
+export function findReceipt({ payload }) {
+  const note = Object.hasOwn(payload, "receipt") ? payload.receipt : undefined;
+  return is.text(note) && note.startsWith("agentledger/receipt/v1\n") ? note : undefined;
 }

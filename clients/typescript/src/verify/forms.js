@@ -65,6 +65,7 @@ export const is = {
   keyId: matches(/^[A-Za-z0-9._:#-]{1,256}$/),
   token: matches(/^[a-z][a-z0-9_]{0,63}$/),
   tool: (v) => matches(/^[A-Za-z0-9_:/-]+(\.[A-Za-z0-9_:/-]+)*$/)(v) && v.length <= 256,
+  traceparent: matches(/^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/),
   oneOf,
   matches,
 };
@@ -83,4 +84,12 @@ export function checkForm(value, forms, { closed = true, optional = [] } = {}) {
     if (!forms[name](value[name])) throw new Malformed(name);
   }
   if (closed && Object.keys(value).some((name) => !Object.hasOwn(forms, name))) throw new Malformed("unknown member");
+}
+
+const traceparent = /^(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?$/s;
+
+/** Returns the trace of a traceparent, or undefined for one that W3C Trace Context says must be ignored. */
+export function traceOf(value) {
+  const m = text(value) && value.length <= 512 ? traceparent.exec(value) : null;
+  return m === null || (m[1] === "00" && m[3] !== undefined) ? undefined : m[2];
 }

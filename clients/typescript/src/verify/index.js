@@ -8,6 +8,7 @@ import { named } from "../log/policy.js";
 import { parse } from "../canonical/parse.js";
 import { parseBundle } from "./bundle.js";
 import { check } from "./check.js";
+import { findReceipt, parseEnvelope } from "./documents.js";
 import { checkForm, is, isObject, listOf } from "./forms.js";
 import { Trust } from "./trust.js";
 import { unknownKeys } from "./unknown.js";
@@ -25,7 +26,8 @@ export function result(outcome, reason, more = {}) {
 
 /**
  * Verifies a bundle (text or bytes). `given`: key, policy, keys, now; directory with the same; require (commitment,
- * record, full); event, the requested event_id. Throws only for unusable options.
+ * record, full); event, the requested event_id; toolKeys, the verifier keys of tools whose receipts confirm acts; intent, the bundle
+ * of the intent, which shows the act that the event is the result of. Throws only for unusable options.
  */
 export async function verifyBundle(source, given = {}) {
   const trust = new Trust(given);
@@ -47,8 +49,20 @@ export async function verifyBundle(source, given = {}) {
     await addQuorum(r, "directory_", directory, parseNote(b.directory.bundle.checkpoint));
   }
   if (unknown.length > 0) r.unknown_keys = unknown;
+  const receipt = r.ok ? await toolReceipt(b, trust, given) : undefined;
+  if (receipt) r.tool_receipt = receipt;
   const [outcome, reason] = judge(r, b, trust, directory, given.require ?? "commitment");
   return result(outcome, reason, { report: r, lines: reportLines(b, r) });
+}
+
+/** Resolves to the verdict on the receipt of a tool in a proved bundle, or undefined if the bundle shows none. */
+async function toolReceipt(b, trust, given) {
+  if (!b.record || !b.envelope) return undefined;
+  const { members: e } = parseEnvelope(b.envelope);
+  if (findReceipt(e) === undefined) return undefined;
+  if (trust.toolKeys.length === 0) return { error: "no key of the tool is given" };
+  const { judgeReceipt } = await import("./toolreceipt.js"); // pages of events, whose readers have no keys of tools, do without it
+  return judgeReceipt(e, b, trust, given.intent);
 }
 
 /** Adds to a report whether the policy's quorum is reached, and the time by which it was. */
@@ -70,6 +84,7 @@ function withDirectory(options, directory, second) {
 function judge(r, b, trust, directory, require) {
   if (r.unknown_keys) return [cantTell, unknownReason(r.unknown_keys)];
   if (!r.ok) return [provedWrong, "not proved: " + printable(r.errors[0])];
+  if (r.tool_receipt?.ok === false) return [provedWrong, "not confirmed: " + printable(r.tool_receipt.error)];
   if (trust.keys.length === 0) return [cantTell, "can't tell whose log this is: neither key nor policy names it"];
   if (r.quorum_ok === false) return [cantTell, "can't tell: too few witnesses of the policy have cosigned the checkpoint"];
   if (directory.specified && !b.directory) return [cantTell, "can't tell: the bundle has no second proof by the directory"];
@@ -77,7 +92,14 @@ function judge(r, b, trust, directory, require) {
     return [cantTell, "can't tell: too few witnesses of the directory's policy have cosigned its checkpoint"];
   }
   const missing = missingPart(r, require);
-  return missing ? [cantTell, `can't tell: the ${missing} is not disclosed`] : [proved, ""];
+  if (missing) return [cantTell, `can't tell: the ${missing} is not disclosed`];
+  const unconfirmed = trust.toolKeys.length > 0 && !r.tool_receipt?.ok && unconfirmedReason(r);
+  return unconfirmed ? [cantTell, "can't tell whether the tool did it: " + unconfirmed] : [proved, ""];
+}
+
+function unconfirmedReason({ tool_receipt: receipt, envelope_ok: disclosed }) {
+  if (receipt) return "the receipt: " + printable(receipt.error);
+  return disclosed === null ? "the envelope is not disclosed" : "the event has no receipt of a tool";
 }
 
 /** Returns the reason for a document that was signed by other keys than the given ones. */

@@ -5,6 +5,7 @@ import { parse } from "../canonical/parse.js";
 import { rewrite } from "../canonical/write.js";
 import { Malformed, Mismatch } from "../errors.js";
 import { parseLogKey } from "../log/note.js";
+import { isColumn } from "./acts.js";
 import { isBefore } from "./bundle.js";
 import { checkForm, is, isObject, listOf, orNull } from "./forms.js";
 
@@ -26,6 +27,7 @@ const manifestForms = {
   prev: orNull(is.hash),
   consistency: listOf(is.hash),
   counts: isObject,
+  acts: isObject,
   files: listOf(isObject),
 };
 const requestForms = {
@@ -54,15 +56,25 @@ export function canonicalObject(source, forms, options) {
  */
 export async function readManifest(archive) {
   const raw = await archive.content("manifest.json", 1 << 20);
-  const m = canonicalObject(raw, manifestForms);
+  const m = canonicalObject(raw, manifestForms, { optional: ["acts"] });
   checkForm(m.request, requestForms);
   checkForm(m.counts, { ...countForms, voter_keys: is.positive }, { optional: ["voter_keys"] });
   if (Object.hasOwn(m.counts, "voter_keys") !== archive.files.has("voters.ndjson")) throw new Mismatch("counts: voter_keys");
+  checkActs(m, archive);
   if (m.begin > m.end || m.end > m.tree_size || m.end - m.begin > 1e6) throw new Malformed("manifest.json: range");
   if ((m.prev === null) !== (m.begin === m.end)) throw new Malformed("manifest.json: prev");
   await checkFiles(m, archive);
   checkRequest(m);
   return { manifest: m, digest: await archive.digest("manifest.json") };
+}
+
+function checkActs(m, archive) {
+  if (Object.hasOwn(m, "acts") !== archive.files.has("acts.ndjson")) throw new Mismatch("acts and the files");
+  if (m.acts === undefined) return;
+  checkForm(m.acts, { columns: listOf(isColumn), lines: is.natural });
+  const { columns } = m.acts;
+  if (columns.length > 8 || new Set(columns).size !== columns.length) throw new Malformed("acts: columns");
+  if (columns.length > 0 && !m.request.envelopes) throw new Malformed("acts: columns without envelopes");
 }
 
 async function checkFiles(m, archive) {

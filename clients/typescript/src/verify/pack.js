@@ -5,13 +5,14 @@ import { LedgerError, Mismatch, Unproved, Unreadable, printable } from "../error
 import { openCheckpoint, parseNote, readCheckpoint } from "../log/note.js";
 import { unknownSigners } from "../log/tree.js";
 import { Policy, named } from "../log/policy.js";
+import { Acts, actLines, noActs } from "./acts.js";
 import { Archive } from "./archive.js";
 import { EntryHashes, checkEntries } from "./entries.js";
 import { checkErasuresUsed, readErasures } from "./erasures.js";
 import { cantTell, proved, provedWrong, result, unknownReason } from "./index.js";
 import { signedSize } from "./knownkeys.js";
 import { readAgents, readManifest, readPackKeys } from "./manifest.js";
-import { readApprovals, readShown } from "./packlines.js";
+import { readApprovals, readShown, shownAgain } from "./packlines.js";
 import { Trust } from "./trust.js";
 import { Voters, voteLines } from "./voters.js";
 import { timeWords } from "./words.js";
@@ -20,7 +21,7 @@ import { timeWords } from "./words.js";
  * Verifies an evidence pack: a ZIP file as bytes, or as a Blob or File, which is read in slices; or the files of a
  * folder, as Files or as pairs of a path and bytes or a Blob. Its memory bound does not depend on the pack's size. If a
  * File cannot be read, it throws the platform's error. `given`: key, policy, keys as for bundles; manifest, the hex
- * digest in the log's event of the export; require "full" requires envelopes.
+ * digest in the log's event of the export; toolKeys as for bundles; require "full" requires envelopes.
  */
 export async function verifyPack(pack, given = {}) {
   const trust = new Trust(given);
@@ -64,6 +65,7 @@ function judge(r, trust, given) {
   if (r.manifest_ok === false) {
     return [provedWrong, "not proved: the pack has another manifest than was asked for"];
   }
+  if (r.acts?.receipts?.wrong > 0) return [provedWrong, "not confirmed: " + printable(r.acts.receipts.errors[0])];
   if (trust.keys.length === 0) return [cantTell, "can't tell whose log this is: neither key nor policy names it"];
   if (r.quorum_ok === false) return [cantTell, "can't tell: too few witnesses of the policy have cosigned the checkpoint"];
   if (given.require === "full" && !r.request.envelopes) return [cantTell, "can't tell: the pack was made without envelopes"];
@@ -92,18 +94,21 @@ async function checkPack(source, trust) {
   checkPolicies(pack);
   const { coverage, statements } = await readErasures(pack);
   pack.voters = await Voters.read(pack);
+  if (m.acts) pack.acts = new Acts(m.acts);
   const { unchecked, ...found } = await readShown(pack, coverage);
   await checkErasuresUsed(pack, coverage);
-  const { approvals, actionsUnchecked } = await readApprovals(pack);
+  const { approvals, actionsUnchecked } = await readApprovals(pack, coverage);
   pack.voters.checkUsed();
+  if (pack.acts?.hasReceipts && trust.toolKeys.length > 0) await pack.acts.confirm(shownAgain(pack, coverage), trust.toolKeys);
+  const acts = await pack.acts?.check(archive, shownAgain(pack, coverage), trust.toolKeys);
   const counts = { ...found, entries: m.end - m.begin, erasures: statements, approvals, voter_keys: pack.voters.lines };
   for (const [name, n] of Object.entries(m.counts)) {
     if (counts[name] !== n) throw new Mismatch("counts of the manifest");
   }
-  return reportOf(m, trust, { counts, unchecked, actionsUnchecked, digest, checkpoint, voters: pack.voters });
+  return reportOf(m, trust, { counts, acts, unchecked, actionsUnchecked, digest, checkpoint, voters: pack.voters });
 }
 
-function reportOf(m, trust, { counts, unchecked, actionsUnchecked, digest, checkpoint, voters }) {
+function reportOf(m, trust, { counts, acts, unchecked, actionsUnchecked, digest, checkpoint, voters }) {
   return {
     log_key_source: trust.keys.length > 0 ? "argument" : "bundle",
     origin: m.origin,
@@ -118,6 +123,7 @@ function reportOf(m, trust, { counts, unchecked, actionsUnchecked, digest, check
     erased: counts.erased,
     envelopes: counts.envelopes,
     approvals: counts.approvals,
+    ...(acts ? { acts } : {}),
     actions_unchecked: actionsUnchecked,
     ...voters.report(),
     signatures_unchecked: unchecked,
@@ -129,7 +135,7 @@ function reportOf(m, trust, { counts, unchecked, actionsUnchecked, digest, check
 }
 
 /** Lists what no check covers, in the words of `aps verify`. */
-function notCovered({ begin, request }, approvals, actionsUnchecked, voters) {
+function notCovered({ begin, request, acts }, approvals, actionsUnchecked, voters) {
   const { agent_id: agent, tool, trace_id: trace, envelopes } = request;
   const filtered = agent !== null || tool !== null || trace !== null;
   const names = [];
@@ -139,7 +145,7 @@ function notCovered({ begin, request }, approvals, actionsUnchecked, voters) {
   if (approvals > 0) {
     names.push(
       "approvals.ndjson: trace_id, policy_id, policy_version, policy_digest, rule_id, quorum, created_at, expires_at, " +
-        "email of people, members that docs/evidence.md does not list",
+        "email and name of people, members that docs/evidence.md does not list",
     );
   }
   if (actionsUnchecked > 0) {
@@ -148,6 +154,9 @@ function notCovered({ begin, request }, approvals, actionsUnchecked, voters) {
   if (voters.lines > 0 && (filtered || !envelopes || voters.begin < begin)) {
     names.push("voters.ndjson: that no retirement of a voter key before a vote is withheld");
   }
+  if (filtered || !envelopes) names.push("approvals.ndjson: that no approval, and no event of one, is withheld");
+  if (acts) names.push("acts.ndjson: that no approval, vote or result of an act is withheld or lies outside the range");
+  else names.push("acts.ndjson: " + noActs);
   return [...names, "keys.json, policy, report.html"];
 }
 
@@ -185,6 +194,8 @@ function packLines(r) {
     `ok          under the checkpoint of ${count(r.tree_size, "event")}, signed by ${key}`,
     `ok          ${count(r.envelopes, "envelope")}, ${count(r.approvals, "approval")}, ` +
       `${r.approvals - r.actions_unchecked} of them with the payload that was decided on`,
+    ...actLines(r.acts),
+    ...(r.acts?.receipts?.errors ?? []).map((e) => "wrong       " + printable(e)),
     `manifest    ${r.manifest_sha256}`,
     ...(r.manifest_ok ? ["ok          the manifest has the digest that was given"] : []),
     ...voteLines(r),

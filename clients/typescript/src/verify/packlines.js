@@ -1,5 +1,6 @@
 // The .ndjson files of an evidence pack, line by line: records and envelopes in parallel, and approvals.
 
+import { fresh } from "../bytes.js";
 import { sha256hex } from "../crypto/sha256.js";
 import { parse } from "../canonical/parse.js";
 import { rewrite } from "../canonical/write.js";
@@ -17,6 +18,7 @@ export async function readShown(pack, coverage) {
   const { envelopes: requested, agent_id: agent, tool, trace_id: trace } = m.request;
   const named = new Named(pack);
   const counts = { records: 0, envelopes: 0, erased: 0, unchecked: 0 };
+  pack.unlisted = new Uint8Array(m.end - m.begin); // 1 for each statement about an approval, until approvals.ndjson has it
   const envelopes = archive.lines("envelopes.ndjson");
   let last = m.begin;
   for await (const text of archive.lines("records.ndjson")) {
@@ -31,9 +33,12 @@ export async function readShown(pack, coverage) {
     if (requested && !erased) {
       const e = await checkEnvelope(m, r, await envelopes.next());
       if (r.signer === "system") pack.voters.checkListed(e, last - 1);
+      if (r.signer === "system" && e.action_kind === "ledger_approval") pack.unlisted[last - 1 - m.begin] = 1;
+      pack.acts?.addEvent(r, e);
       counts.envelopes++;
-    } else if (r.sig_form === "canonical") {
-      counts.unchecked++;
+    } else {
+      pack.acts?.addEvent(r, undefined);
+      if (r.sig_form === "canonical") counts.unchecked++;
     }
   }
   const more = await envelopes.next();
@@ -44,11 +49,24 @@ export async function readShown(pack, coverage) {
   return { ...counts, ...named.counts() };
 }
 
+/** Yields the records of shown events with their envelopes, undefined without one. They were checked before. */
+export async function* shownAgain({ m, archive }, coverage) {
+  const envelopes = archive.lines("envelopes.ndjson");
+  coverage?.restart();
+  for await (const text of archive.lines("records.ndjson")) {
+    const r = parse(text);
+    const erased = r.signer !== "system" && coverage !== undefined && coverage.covers(r.sequence_num - 1);
+    yield [r, m.request.envelopes && !erased ? parse((await envelopes.next()).value) : undefined];
+  }
+}
+
 /** Parses and checks a record (step 6). */
 async function readRecord({ m, hashes }, text, last) {
   const r = parseRecord(text);
   if (r.origin !== m.origin || r.organization_id !== m.organization_id) throw new Mismatch("records.ndjson: log");
   if (r.sequence_num <= last || r.sequence_num > m.end) throw new Mismatch("records.ndjson: order or range");
+  const { intent, approval_id: approval } = r.policy;
+  if (![r.event_id, intent ?? "a", approval ?? "a"].every(is.id)) throw new Malformed("records.ndjson: event_id, intent, approval_id");
   await hashes.checkPlace(r, text);
   if (m.request.agent_id !== null && r.agent_id !== m.request.agent_id) throw new Mismatch("records.ndjson: agent");
   if (r.sig_form === "digest") await checkSignatureOf(r);
@@ -72,7 +90,7 @@ class Named {
     const keys = this.known.get(r.agent_id);
     if (!keys) throw new Mismatch("agents.json and the records");
     if (r.signer === "agent" && !keys.has(r.key_id + "\n" + r.public_key)) throw new Mismatch("records.ndjson: key of the agent");
-    this.agents.add(r.agent_id);
+    this.agents.add(fresh(r.agent_id));
   }
 
   /** Returns their numbers. Throws Mismatch if no record names one of them. */
@@ -115,10 +133,10 @@ export async function checkStatement(m, r, text, kind) {
 }
 
 const optionalText = (v) => v === undefined || is.text(v);
-const personForms = { account_id: is.someText, email: is.text };
+const personForms = { account_id: is.someText, email: is.text, name: is.text };
 
 /** Step 9. Resolves to the number of approvals, and the number of those without payload. */
-export async function readApprovals(pack) {
+export async function readApprovals(pack, coverage) {
   const names = new Set(); // hashes, because an ID may be as long as a line
   let [before, actionsUnchecked] = [0, 0];
   for await (const line of pack.archive.lines("approvals.ndjson", 20_000)) {
@@ -131,11 +149,29 @@ export async function readApprovals(pack) {
     before = first;
     if (a.payload === undefined || a.payload === null) actionsUnchecked++;
   }
+  await checkUnlisted(pack, coverage, names);
   return { approvals: names.size, actionsUnchecked };
 }
 
+/**
+ * Checks that approvals.ndjson has the shown statements about approvals. With a filter, these may be about approvals that
+ * the filter excludes, so only those about the listed ones count. `names` are hashes of their IDs.
+ */
+async function checkUnlisted(pack, coverage, names) {
+  const { m, unlisted } = pack;
+  if (!unlisted.includes(1)) return;
+  const { agent_id: agent, tool, trace_id: trace } = m.request;
+  const missing = new Mismatch("approvals.ndjson: a shown event that is not in it");
+  if (agent === null && tool === null && trace === null) throw missing;
+  for await (const [r, e] of shownAgain(pack, coverage)) {
+    if (unlisted[r.sequence_num - 1 - m.begin] === 0) continue;
+    const { approval_id: name } = e.payload;
+    if (is.text(name) && names.has(sha256hex(name))) throw missing;
+  }
+}
+
 /** Compares the action and the voters in a line with its events. */
-function checkAction(m, a, { action, actors }) {
+function checkAction({ m, acts }, a, { action, actors }) {
   for (const name of ["action_digest", "agent_id", "tool_name"]) {
     if (!optionalText(a[name])) throw new Malformed("approvals.ndjson: " + name);
   }
@@ -144,9 +180,10 @@ function checkAction(m, a, { action, actors }) {
   if (!Array.isArray(people)) throw new Malformed("approvals.ndjson: people");
   const accounts = new Set();
   for (const p of people) {
-    checkForm(p, personForms);
+    checkForm(p, personForms, { optional: ["name"] });
     if (accounts.has(p.account_id) || !actors.has(p.account_id)) throw new Mismatch("approvals.ndjson: people and the events");
     accounts.add(p.account_id);
+    acts?.addPerson(p);
   }
   if (a.payload === undefined || a.payload === null) return;
   if (!is.text(a.payload) || a.agent_id === undefined || a.tool_name === undefined) throw new Malformed("approvals.ndjson: payload");
@@ -158,7 +195,8 @@ function checkAction(m, a, { action, actors }) {
 }
 
 /** Resolves to the sequence_num of an approval's first event. */
-async function readApproval({ m, hashes, voters }, a) {
+async function readApproval(pack, a) {
+  const { m, hashes, voters, acts, unlisted } = pack;
   const numbers = [];
   const seen = { action: undefined, actors: new Set() };
   for (const x of a.events) {
@@ -173,9 +211,11 @@ async function readApproval({ m, hashes, voters }, a) {
     if (action !== undefined && !is.someHash(action)) throw new Malformed("approvals.ndjson: action_digest of an event");
     if (numbers.length > 1 && action !== seen.action) throw new Mismatch("approvals.ndjson: action_digest of the events");
     await voters.checkVote(r, e);
+    acts?.addStatement(a.approval_id, r.sequence_num - 1, e);
+    unlisted[r.sequence_num - 1 - m.begin] = 0;
     seen.action = action;
     seen.actors.add(e.actor_principal.split("/", 1)[0]);
   }
-  checkAction(m, a, seen);
+  checkAction(pack, a, seen);
   return numbers[0];
 }

@@ -9,7 +9,7 @@ import { namesKey } from "./check.js";
 import { addAccepted, signedSize } from "./knownkeys.js";
 
 /**
- * A reader's keys and policy. `given` has key (vkey), policy (text or bytes), keys (text or bytes), now (ms), and
+ * A reader's keys and policy. `given` has key (vkey), policy (text or bytes), keys (text or bytes), now (ms), toolKeys (vkeys), and
  * accepted: the keys that a log stated under a known key (keystatement.js).
  */
 export class Trust {
@@ -19,6 +19,7 @@ export class Trust {
     this.policy = given.policy === undefined ? undefined : new Policy(given.policy);
     this.keys = this.policy ? this.policy.logs : [];
     if (given.key !== undefined) this.keys = [parseLogKey(given.key.trim())];
+    this.toolKeys = (given.toolKeys ?? []).map((text) => parseLogKey(text.trim()));
     this.starts = new Map(); // sizes from which accepted keys sign, by vkey
     this.others = given.keys === undefined ? [] : this.#others(parseKeys(given.keys));
     for (const accepted of given.accepted ?? []) this.#accept(accepted);

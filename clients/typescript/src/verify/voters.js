@@ -1,7 +1,7 @@
 // Signed votes in evidence packs (docs/signed-votes.md): the passkeys registered as voter keys, and the votes that they
 // signed.
 
-import { unhex } from "../bytes.js";
+import { fresh, unhex } from "../bytes.js";
 import { PasskeyKey, checkAssertion, keyText, readAssertion, unbase64url, voteText } from "../crypto/passkey.js";
 import { sha256hex } from "../crypto/sha256.js";
 import { Malformed, Mismatch } from "../errors.js";
@@ -142,7 +142,9 @@ export class Voters {
     } else {
       this.unsigned++;
     }
-    if (this.votes.length < maxVotes) this.votes.push({ approval_id: approval, account_id: account, vote, signed: by });
+    const { deputy_for: represented } = e.payload;
+    const deputy = is.id(represented) ? { deputy_for: fresh(represented) } : {};
+    if (this.votes.length < maxVotes) this.votes.push({ approval_id: fresh(approval), account_id: fresh(account), vote, ...deputy, signed: by });
   }
 
   async #checkSigned(r, payload, account) {
@@ -212,8 +214,8 @@ function firstAt(events, at) {
 
 const keyWords = (k) => `${k.thumbprint}, registered ${k.registered_at} (entry ${k.log_index})`;
 
-function voteLine({ approval_id: approval, account_id: account, vote, signed }) {
-  const words = `vote of ${account} on ${approval}: ${vote}, `;
+function voteLine({ approval_id: approval, account_id: account, vote, deputy_for: represented, signed }) {
+  const words = `vote of ${account} on ${approval}: ${vote}, ` + (represented === undefined ? "" : `in place of ${represented}, `);
   if (signed === null) return words + "unsigned: an unverified operator claim";
   const by = words + "signed by the passkey " + keyWords(signed);
   if (signed.consent !== null) return by + ", with the consent of the passkey " + keyWords(signed.consent);

@@ -2,6 +2,7 @@
 
 import { ApprovalDenied, Client, Denied, ExactNumber, OMIT, canonicalize, parseExact, verify } from "@agentledger/client";
 import { FileJournal, FileQueue, clientFromEnvironment } from "@agentledger/client/node";
+import { Grants } from "@agentledger/client/grants";
 import { guardTool } from "@agentledger/client/langchain";
 import { guardTool as guardNode } from "@agentledger/client/langgraph";
 import { guardOptions, needsApproval } from "@agentledger/client/openai-agents";
@@ -18,6 +19,14 @@ export function guards(client: Client) {
   // @ts-expect-error: no such answer to a denial
   guardTools(client, tools, { denied: "ignore" });
   return [execute, tools.refund.name];
+}
+
+export function grants(key: string) {
+  const describe = (request: { body: unknown }, body: Uint8Array) => ({ size: body.length });
+  const checked = new Grants({ keys: [key], routes: [{ route: "POST /refunds", tool: "shop.refund", describe }], open: ["GET *"] });
+  // @ts-expect-error: a list of keys
+  new Grants({ keys: key, routes: [] });
+  return [checked.express(), checked.fastify()];
 }
 
 export async function exactNumbers(client: Client) {

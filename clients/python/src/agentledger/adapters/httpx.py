@@ -21,12 +21,15 @@ import httpx
 from .._aio import AsyncClient
 from .._client import Client
 from .._errors import LedgerError, Malformed
-from .._intents import Options, Permit
+from .._intents import Disclosed, Options, Permit
+from ..verify._encoding import base64_bytes
 
 MAX_BODY = 8 << 20
 """Maximum size of a body in bytes. The body is read into memory, because the decision covers all of it."""
 GRANT_HEADER = "Agentledger-Grant"
 CALL_HEADER = "Agentledger-Call"
+RECEIPT_HEADER = "Agentledger-Receipt"
+_MAX_RECEIPT = 4096
 
 Describe = Callable[[httpx.Request, bytes], tuple[str, dict[str, Any]]]
 """Returns tool and payload of a request with its body."""
@@ -67,6 +70,17 @@ def _permitted(request: httpx.Request, body: bytes, permit: Permit) -> httpx.Req
     return httpx.Request(request.method, request.url, headers=headers, content=body, extensions=extensions)
 
 
+def _described(answer: httpx.Response) -> object:
+    """Return the output of an act. Its result has the tool's receipt, which whoever knows the tool's key can check."""
+    output = {"status_code": answer.status_code}
+    header = answer.headers.get(RECEIPT_HEADER, "")
+    raw = base64_bytes(header) if 0 < len(header) <= _MAX_RECEIPT else None
+    try:
+        return output if raw is None else Disclosed(output, {"receipt": raw.decode()})
+    except UnicodeDecodeError:
+        return output
+
+
 class GuardedTransport(httpx.BaseTransport):
     """A transport of httpx.Client. Errors are those of Client.act, Repeated, and those of the underlying transport."""
 
@@ -87,9 +101,9 @@ class GuardedTransport(httpx.BaseTransport):
         body = request.read()
         answers: list[httpx.Response] = []
 
-        def do(permit: Permit) -> dict[str, int]:
+        def do(permit: Permit) -> object:
             answers.append(self._below.handle_request(_permitted(request, body, permit)))
-            return {"status_code": answers[0].status_code}
+            return _described(answers[0])
 
         tool, payload, key = _act_of(request, body, self._describe)
         self._ledger.act(tool, payload, do, key=key, options=self._options)
@@ -122,9 +136,9 @@ class AsyncGuardedTransport(httpx.AsyncBaseTransport):
         body = await request.aread()
         answers: list[httpx.Response] = []
 
-        async def do(permit: Permit) -> dict[str, int]:
+        async def do(permit: Permit) -> object:
             answers.append(await self._below.handle_async_request(_permitted(request, body, permit)))
-            return {"status_code": answers[0].status_code}
+            return _described(answers[0])
 
         tool, payload, key = _act_of(request, body, self._describe)
         await self._ledger.act(tool, payload, do, key=key, options=self._options)

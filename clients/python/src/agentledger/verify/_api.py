@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from .._errors import Malformed, Unproved
+from .._errors import Malformed, NotAsked, Unproved
 from .._shapes import is_list
 from .._strictjson import parse_object
 from ._documents import is_hash
 from ._flaw import Flaw
 from ._heads import check_consistency_answer, check_head, open_pinned
+from ._keys import VerifierKey, parse_log_key
 from ._note import Checkpoint
 from ._outcome import BundleResult, verify_bundle
 from ._packs.outcome import PackResult, verify_pack
@@ -29,14 +31,18 @@ def bundle(
     directory: Trust | None = None,
     require: str = "commitment",
     now: float | None = None,
+    tool_keys: Sequence[str] = (),
+    intent: Text | None = None,
 ) -> BundleResult:
     """Check a bundle under a pinned vkey, a tlog-policy, or both, with a saved list of further keys.
 
     directory (from read_trust) requires a second proof by the service's directory. require is commitment, record or
     full: less is CANT_TELL. now is the time of the check in seconds since 1970, by default the current time; later
-    cosignatures are listed and prove no time. Errors are NotAsked for malformed keys; a wrong bundle is a result.
+    cosignatures are listed and prove no time. tool_keys are the vkeys of tools, one of which must have signed a receipt
+    for the act that the event is the result of, and intent is the bundle of that act's intent. Errors are NotAsked for
+    malformed keys; a wrong bundle is a result.
     """
-    return verify_bundle(text, read_trust(key, policy, keys, now), directory, require)
+    return verify_bundle(text, read_trust(key, policy, keys, now), directory, require, _tools(tool_keys), intent)
 
 
 def tlog_proof(
@@ -64,15 +70,16 @@ def pack(
     manifest: str | None = None,
     full: bool = False,
     now: float | None = None,
+    tool_keys: Sequence[str] = (),
 ) -> PackResult:
     """Check an evidence pack: its bytes, the path of a file or folder, or a seekable binary file, which stays open.
 
     A file is read in portions, so the memory does not depend on the pack's size. If the files of a ZIP or of a folder
     cannot be read, the result is CANT_TELL. A symbolic link in a folder is never followed. manifest is the digest in
     the log's event of the export, in hex. With full, a pack without envelopes is CANT_TELL. now is as for bundle.
-    Errors are NotAsked, and OSError for a file that cannot be read; a wrong pack is a result.
+    tool_keys are the vkeys of tools, whose receipts confirm acts; a wrong receipt under one of them is WRONG. Errors are NotAsked, and OSError for a file that cannot be read; a wrong pack is a result.
     """
-    return verify_pack(raw, read_trust(key, policy, keys, now), manifest, full)
+    return verify_pack(raw, read_trust(key, policy, keys, now), manifest, full, _tools(tool_keys))
 
 
 def head(text: Text, key: str) -> Checkpoint:
@@ -99,6 +106,13 @@ def consistency(text: Text, old_note: Text, new_note: Text, key: str) -> None:
         check_consistency_answer(members, [bytes.fromhex(h) for h in hashes], old, new)
     except Flaw as flaw:
         raise Unproved(str(flaw)) from None
+
+
+def _tools(vkeys: Sequence[str]) -> tuple[VerifierKey, ...]:
+    try:
+        return tuple(parse_log_key(vkey.strip()) for vkey in vkeys)
+    except Flaw as flaw:
+        raise NotAsked(f"no check without good keys: {flaw}") from None
 
 
 def _members(text: Text) -> dict[str, Any]:

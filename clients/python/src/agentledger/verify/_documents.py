@@ -25,6 +25,7 @@ _POLICY = set(
     "evaluated declared effective policy_id policy_version policy_digest rule_id engine input_digest evaluated_at "
     "limits approval_id".split()
 )
+_TRACEPARENT = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
 _LIMIT_DEPTH = 8
 
 
@@ -74,7 +75,8 @@ def parse_record(text: str) -> dict[str, Any]:
         same = canonical_text(record) == text
     except Malformed:
         raise form from None
-    if not same or record.keys() != _RECORD or not _is_record(record) or not _is_policy(record["policy"]):
+    whole = frozenset(record) - {"on_behalf_of", "traceparent"} == _RECORD
+    if not same or not whole or not _is_record(record) or not _is_policy(record["policy"]):
         raise form
     return record
 
@@ -96,7 +98,13 @@ def _is_record(r: dict[str, Any]) -> bool:
         and r["sig_form"] in ("digest", "canonical")
         and _is_null_or_some(r["ingest_key_id"])
         and is_time(r["received_at"], INSTANT)
+        and r.get("on_behalf_of", "verified") == "verified"
+        and ("traceparent" not in r or _is_traceparent(r["traceparent"]))
     )
+
+
+def _is_traceparent(value: Any) -> bool:
+    return isinstance(value, str) and _TRACEPARENT.fullmatch(value) is not None
 
 
 def _is_policy(p: Any) -> bool:

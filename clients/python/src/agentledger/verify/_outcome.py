@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import enum
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ._bundles import Bundle, parse_bundle
 from ._check import check_bundle
+from ._documents import parse_envelope, parse_record
 from ._flaw import VERSION, Flaw
 from ._keys import VerifierKey, parse_log_key
+from ._receipts import ToolReceipt, Unconfirmed, action_of, confirm_act, find_receipt
 from ._report import Options, Report
 from ._trust import Trust, options_with_directory
 from ._words import bundle_lines, unknown_keys_words
@@ -47,6 +50,8 @@ class BundleResult:
     directory_quorum_ok: bool | None = None
     directory_quorum_time: str | None = None
     unknown_keys: list[str] = field(default_factory=list[str])
+    tool_receipt: ToolReceipt | None = None
+    """The verdict on the tool's receipt; None if the bundle shows none or is not proved."""
 
     @property
     def proved(self) -> bool:
@@ -59,6 +64,8 @@ class BundleResult:
         for name in ("quorum_ok", "quorum_time", "directory_quorum_ok", "directory_quorum_time"):
             if getattr(self, name) is not None:
                 members[name] = getattr(self, name)
+        if self.tool_receipt is not None:
+            members["tool_receipt"] = self.tool_receipt.members()
         if self.unknown_keys:
             members["unknown_keys"] = self.unknown_keys
         return members
@@ -67,13 +74,21 @@ class BundleResult:
         if self.bundle is None or self.report is None:
             return self.reason or ""
         quorums = (self.quorum_ok, self.quorum_time), (self.directory_quorum_ok, self.directory_quorum_time)
-        return "\n".join(bundle_lines(self.bundle, self.report, quorums, self.unknown_keys))
+        return "\n".join(bundle_lines(self.bundle, self.report, quorums, self.unknown_keys, self.tool_receipt))
 
 
 def verify_bundle(
-    text: str | bytes, trust: Trust, directory: Trust | None = None, require: str = "commitment"
+    text: str | bytes,
+    trust: Trust,
+    directory: Trust | None = None,
+    require: str = "commitment",
+    tools: Sequence[VerifierKey] = (),
+    intent: str | bytes | None = None,
 ) -> BundleResult:
-    """Check a bundle. directory requires a second proof; require is commitment, record or full."""
+    """Check a bundle. directory requires a second proof; require is commitment, record or full.
+
+    tools are keys of tools, one of which must have signed a receipt, and intent is the bundle of the act's intent.
+    """
     try:
         bundle = parse_bundle(text)
     except Flaw as flaw:
@@ -88,8 +103,61 @@ def verify_bundle(
         second = bundle.directory.bundle.text("checkpoint")
         result.directory_quorum_ok = inner.quorum(report.directory_ok is True, second)
         result.directory_quorum_time = inner.quorum_time(report.directory_ok is True, second)
+    if report.ok:
+        result.tool_receipt = _check_receipt(bundle, trust, tools, intent)
     result.outcome, result.reason = _judge(result, bundle, report, trust, directory, require)
+    if result.outcome is Outcome.PROVED and tools and (result.tool_receipt is None or result.tool_receipt.ok is None):
+        result.outcome, result.reason = Outcome.CANT_TELL, _unconfirmed(result.tool_receipt, report)
     return result
+
+
+def _check_receipt(
+    bundle: Bundle, trust: Trust, tools: Sequence[VerifierKey], intent: str | bytes | None
+) -> ToolReceipt | None:
+    """Return the verdict on the receipt of a tool in a proved bundle, or None if the bundle shows none."""
+    record, envelope = bundle.shown("record"), bundle.shown("envelope")
+    if record is None or envelope is None:
+        return None
+    result, of = parse_envelope(envelope).members, parse_record(record)["policy"].get("intent")
+    if find_receipt(result) is None:
+        return None
+    if not tools:
+        return ToolReceipt(error="no key of the tool is given")
+    try:
+        action = None if of is None or intent is None else _read_intent(intent, bundle, of, trust)
+        return ToolReceipt(True, confirm_act(result, action, tools))
+    except Unconfirmed as why:
+        c = why.confirmed
+        if c is None:
+            return ToolReceipt(error=str(why))
+        if of is None:
+            return ToolReceipt(error="the event is not the result of an intent, so nothing shows which act the receipt is for")
+        signed = f"signed by {c.by} with status {c.status}"
+        return ToolReceipt(error=f"{signed}, and which act it is for is not known without the envelope of the intent {of}")
+    except Flaw as flaw:
+        return ToolReceipt(False, error=str(flaw))
+
+
+def _read_intent(text: str | bytes, result: Bundle, intent: str, trust: Trust) -> str | None:
+    """Return the digest of the act in the bundle of an intent, or None if it does not show the act."""
+    try:
+        b = parse_bundle(text)
+    except Flaw as flaw:
+        raise Unconfirmed(f"the bundle of the intent: {flaw}") from None
+    report = check_bundle(b, trust.options(b))
+    if not report.ok:
+        raise Unconfirmed(f"the bundle of the intent is not proved: {report.errors[0]}")
+    if (b.text("origin"), b.text("event_id")) != (result.text("origin"), intent):
+        raise Unconfirmed(f"expected the bundle of the event {intent}")
+    envelope = b.shown("envelope") if b.shown("record") is not None else None
+    return None if envelope is None else action_of(parse_envelope(envelope).members)
+
+
+def _unconfirmed(receipt: ToolReceipt | None, report: Report) -> str:
+    why = "the event has no receipt of a tool" if report.envelope_ok else "the envelope is not disclosed"
+    if receipt is not None:
+        why = f"the receipt: {receipt.error}"
+    return f"can't tell whether the tool did it: {why}"
 
 
 def _judge(
@@ -99,6 +167,8 @@ def _judge(
         return Outcome.CANT_TELL, unknown_keys_words(r.unknown_keys, bundle.text("organization_slug"))
     if not report.ok:
         return Outcome.WRONG, "not proved: " + report.errors[0]
+    if r.tool_receipt is not None and r.tool_receipt.ok is False:
+        return Outcome.WRONG, f"not confirmed: {r.tool_receipt.error}"
     if not trust.keys:
         return Outcome.CANT_TELL, NO_KEY
     if r.quorum_ok is False:

@@ -7,6 +7,7 @@ from ._bundles import Bundle
 from ._directory import succession_of
 from ._documents import parse_record
 from ._flaw import Flaw
+from ._receipts import ToolReceipt
 from ._report import FROM_ARGUMENT, Report, Witnessed
 
 Quorums = tuple[tuple[bool | None, str | None], tuple[bool | None, str | None]]
@@ -47,7 +48,9 @@ def checkpoint_words(source: str) -> str:
     return "the checkpoint is signed by the key that the bundle names itself"
 
 
-def bundle_lines(b: Bundle, r: Report, quorums: Quorums, unknown_keys: list[str]) -> list[str]:
+def bundle_lines(
+    b: Bundle, r: Report, quorums: Quorums, unknown_keys: list[str], receipt: ToolReceipt | None = None
+) -> list[str]:
     """Return the printed report of a bundle."""
     lines = [f"event       {printable(b.text('event_id'))}", f"log         {printable(b.text('origin'))}"]
     lines += _verdict_lines(b, r)
@@ -55,6 +58,8 @@ def bundle_lines(b: Bundle, r: Report, quorums: Quorums, unknown_keys: list[str]
     if before is not None:
         predecessor, reason = printable(before.predecessor), printable(before.reason)
         lines.append(f"succeeds    {predecessor}, last known with {before.size} entries: {reason}")
+    if receipt is not None:
+        lines.append(_receipt_line(receipt))
     lines += quorum_lines(*quorums[0], r.cosignatures, "")
     lines += quorum_lines(*quorums[1], r.directory_cosignatures, "the directory, ")
     if r.unchecked:
@@ -80,6 +85,16 @@ def _verdict_lines(b: Bundle, r: Report) -> list[str]:
     if b.directory is not None:
         lines.append(verdict_line(r.directory_ok, "directory", _DIRECTORY))
     return lines
+
+
+def _receipt_line(r: ToolReceipt) -> str:
+    """Describe the receipt of a tool. Everything else in the event is what the agent says."""
+    if r.ok is False:
+        return f"FAIL  receipt     of the tool: {printable(r.error)}"
+    if r.confirmed is None:
+        return f"--    receipt     the tool's own statement about the act, unchecked: {printable(r.error)}"
+    c = r.confirmed
+    return f"ok    receipt     confirmed by {printable(c.by)}: it answered with status {c.status} at {c.at}"
 
 
 def _conclusion(r: Report, quorums: Quorums) -> list[str]:

@@ -15,9 +15,11 @@ from .source import Source
 
 POLICY_FILE = re.compile(r"policies/[0-9a-f]{64}\.json", re.ASCII)
 MAX_LINE = 4 << 20
-"""Maximum length of a line in bytes."""
+"""Maximum length of a line with its end, in bytes."""
 VOTERS = "voters.ndjson"
 """The file that only packs with signed votes have."""
+ACTS = "acts.ndjson"
+"""The file that packs of older services do not have."""
 _BEFORE = ("checkpoint", "keys.json", "policy", "agents.json")
 _AFTER = (
     "entries.bin",
@@ -26,6 +28,7 @@ _AFTER = (
     "approvals.ndjson",
     "erasures.ndjson",
     VOTERS,
+    ACTS,
     "report.html",
     "manifest.json",
 )
@@ -65,9 +68,9 @@ class Member:
             *lines, rest = (rest + portion).split(b"\n")
             for line in lines:
                 count += 1
-                need(0 < len(line) <= MAX_LINE and (most is None or count <= most), f"{what}: lines", MALFORMED)
+                need(0 < len(line) < MAX_LINE and (most is None or count <= most), f"{what}: lines", MALFORMED)
                 yield _text(line, what)
-            need(len(rest) <= MAX_LINE, f"{what}: lines", MALFORMED)
+            need(len(rest) < MAX_LINE, f"{what}: lines", MALFORMED)
         need(not rest, f"{what}: lines", MALFORMED)
 
 
@@ -85,7 +88,7 @@ def open_archive(pack: Source | str | os.PathLike[str]) -> dict[str, Member]:
     """
     files = without_folder(read_zip(pack) if isinstance(pack, Source) else read_folder(pack))
     policies = sorted(name for name in files if POLICY_FILE.fullmatch(name))
-    names = [*_BEFORE, *policies, *(name for name in _AFTER if name != VOTERS or name in files)]
+    names = [*_BEFORE, *policies, *(name for name in _AFTER if name not in (VOTERS, ACTS) or name in files)]
     need(len(names) == len(files) and files.keys() == set(names), "names of the files", MALFORMED)
     return {name: Member(files[name]) for name in names}
 

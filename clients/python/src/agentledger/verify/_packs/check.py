@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..._grammar import ID
 from ..._shapes import is_list, is_object
+from ..._strictjson import parse_object
 from .._documents import check_signature, genesis, is_natural, parse_record
 from .._encoding import sha
 from .._flaw import MALFORMED, MISMATCH, SIGNATURE, Flaw, need
-from .._keys import parse_log_key
+from .._keys import VerifierKey, parse_log_key
 from .._note import Checkpoint, open_checkpoint, parse_note, read_checkpoint
 from .._policy import parse_policy
 from .._tree import Tree, check_consistency, leaf_hash
+from .acts import NO_ACTS, ActCounts, Acts
 from .agents import read_agents
-from .archive import POLICY_FILE, VOTERS, Member, open_archive, reader
+from .archive import ACTS, POLICY_FILE, VOTERS, Member, open_archive, reader
 from .events import Events
 from .manifest import COUNTS, MAX_DOCUMENT, fits_tool, read_canonical, read_manifest
 from .source import Source
@@ -43,6 +46,7 @@ class Facts:
     envelopes: int = 0
     approvals: int = 0
     actions_unchecked: int = 0
+    acts: ActCounts | None = None
     votes_signed: int = 0
     votes_unsigned: int = 0
     votes: list[Vote] = field(default_factory=list[Vote])
@@ -57,11 +61,13 @@ class Facts:
 Open = Callable[[str], Checkpoint]
 
 
-def check_pack(pack: Source | str | os.PathLike[str], open_note: Open | None, facts: Facts) -> None:
+def check_pack(
+    pack: Source | str | os.PathLike[str], open_note: Open | None, facts: Facts, tools: Sequence[VerifierKey] = ()
+) -> None:
     """Check a pack, where a path names a folder, and fill in the facts as far as the check goes.
 
     Errors are Flaw, Unreadable and OSError. open_note opens the checkpoint under the pinned keys; None takes the keys
-    of the pack.
+    of the pack. tools are keys of tools, whose receipts confirm acts.
     """
     files = open_archive(pack)
     m = read_manifest(files)
@@ -85,9 +91,18 @@ def check_pack(pack: Source | str | os.PathLike[str], open_note: Open | None, fa
     if VOTERS in files:
         voters.read(files[VOTERS])
         found["voter_keys"] = len(voters)
-    found["envelopes"] = _check_envelopes(m, files, events, voters)
-    found["approvals"], facts.actions_unchecked = read_approvals(m, files["approvals.ndjson"], events, voters)
+    acts = Acts(m["acts"]) if ACTS in files else None
+    found["envelopes"] = _check_envelopes(m, files, events, voters, acts)
+    statements = files["approvals.ndjson"]
+    names, facts.actions_unchecked = read_approvals(m, statements, events, voters, acts)
+    found["approvals"] = len(names)
+    if events.unlisted:
+        _check_unlisted(facts, names, events, _shown_again(m, files, events))
     voters.check_used()
+    if acts is not None:
+        if acts.has_receipts and tools:
+            acts.confirm(_shown_again(m, files, events), tools)
+        facts.acts = acts.check(files[ACTS].lines("acts"), _shown_again(m, files, events), tools)
     need(found == m["counts"], "counts: counts and what was found")
     facts.tree_size, facts.shown, facts.withheld = m["tree_size"], events.shown, len(events) - events.shown
     facts.erased, facts.envelopes, facts.approvals = events.erased, found["envelopes"], found["approvals"]
@@ -152,7 +167,7 @@ def _not_covered(f: Facts, may_hide_retirements: bool) -> list[str]:
     if f.approvals:
         names.append(
             "approvals.ndjson: trace_id, policy_id, policy_version, policy_digest, rule_id, quorum, created_at, "
-            "expires_at, email of people, members that docs/evidence.md does not list"
+            "expires_at, email and name of people, members that docs/evidence.md does not list"
         )
     if f.actions_unchecked:
         names.append(
@@ -160,6 +175,12 @@ def _not_covered(f: Facts, may_hide_retirements: bool) -> list[str]:
         )
     if may_hide_retirements:
         names.append("voters.ndjson: that no retirement of a voter key before a vote is withheld")
+    if f.filtered or not f.has_envelopes:
+        names.append("approvals.ndjson: that no approval, and no event of one, is withheld")
+    if f.acts is not None:
+        names.append("acts.ndjson: that no approval, vote or result of an act is withheld or lies outside the range")
+    else:
+        names.append(f"acts.ndjson: {NO_ACTS}")
     return [*names, "keys.json, policy, report.html"]
 
 
@@ -214,6 +235,9 @@ def _read_records(
         r = parse_record(text)
         number = r["sequence_num"]
         need((r["origin"], r["organization_id"]) == (m["origin"], m["organization_id"]), "records: record and log")
+        ids = r["event_id"], r["policy"].get("intent"), r["policy"]["approval_id"]
+        form = ids[0] is not None and all(i is None or ID.fullmatch(i) is not None for i in ids)
+        need(form, "records: event_id, intent, approval_id", MALFORMED)
         place = last < number and events.has(number) and sha(text.encode()) == events.record_hash(number)
         need(place, "records: record and entry")
         need(m["request"]["agent_id"] in (None, r["agent_id"]), "records: record and request")
@@ -248,16 +272,47 @@ def _check_policies(files: dict[str, Member], policies: set[str], used: set[str]
         need(file.sha256 == digest, "policies: digest")
 
 
-def _check_envelopes(m: dict[str, Any], files: dict[str, Member], events: Events, voters: Voters) -> int:
+def _shown_again(
+    m: dict[str, Any], files: dict[str, Member], events: Events
+) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
+    """Return the records of shown events with the members of their envelopes. They were checked before."""
+    lines = files["envelopes.ndjson"].lines("envelopes")
+    for record in files["records.ndjson"].lines("records"):
+        r = parse_object(record)
+        has = m["request"]["envelopes"] and not events.is_erased(r["sequence_num"])
+        yield r, parse_object(next(lines)) if has else None
+
+
+def _check_unlisted(
+    facts: Facts, names: set[bytes], events: Events, shown: Iterator[tuple[dict[str, Any], dict[str, Any] | None]]
+) -> None:
+    """Check that approvals.ndjson has the shown statements about approvals.
+
+    With a filter, these may be about approvals that the filter excludes, so only those about the listed ones count. names
+    are hashes of their IDs.
+    """
+    what = "approvals: a shown event that is not in approvals.ndjson"
+    need(facts.filtered, what)
+    for r, e in shown:
+        name = e["payload"].get("approval_id") if e and events.is_unlisted(r["sequence_num"]) else None
+        need(not isinstance(name, str) or sha(name.encode()) not in names, what)
+
+
+def _check_envelopes(
+    m: dict[str, Any], files: dict[str, Member], events: Events, voters: Voters, acts: Acts | None
+) -> int:
     """Check the envelopes of shown events, and return their number. The records are read once more."""
     request, lines = m["request"], files["envelopes.ndjson"].lines("envelopes")
     if not request["envelopes"]:
         need(files["envelopes.ndjson"].size == 0, "envelopes: not asked for")
+    if not request["envelopes"] and acts is None:
         return 0
     count = 0
     for record in files["records.ndjson"].lines("records"):
         r = parse_record(record)
-        if events.is_erased(r["sequence_num"]):
+        if not request["envelopes"] or events.is_erased(r["sequence_num"]):
+            if acts is not None:
+                acts.add_event(r, None)
             continue
         text = next(lines, None)
         if text is None:
@@ -267,6 +322,10 @@ def _check_envelopes(m: dict[str, Any], files: dict[str, Member], events: Events
         need(request["tool"] is None or fits_tool(request["tool"], e.get("tool_name")), "envelopes: tool and request")
         if r["signer"] == "system":
             voters.check_listed(e, r["sequence_num"] - 1)
+            if e["action_kind"] == "ledger_approval":
+                events.list(r["sequence_num"], False)
+        if acts is not None:
+            acts.add_event(r, e)
         count += 1
     need(next(lines, None) is None, "envelopes: number")
     return count

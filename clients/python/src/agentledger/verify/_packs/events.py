@@ -16,6 +16,7 @@ class Events:
         self._of_agents = bytearray(end - begin)
         self._canonical = bytearray(end - begin)
         self._erased = bytearray(end - begin)
+        self._unlisted = bytearray(end - begin)
 
     def __len__(self) -> int:
         return len(self._shown)
@@ -47,6 +48,19 @@ class Events:
         """Return whether the envelope of a shown event was erased."""
         place = number - 1 - self._begin
         return bool(self._erased[place] and self._of_agents[place])
+
+    def list(self, number: int, listed: bool) -> None:
+        """Mark a statement about an approval: shown, but not yet listed in approvals.ndjson; or listed."""
+        self._unlisted[number - 1 - self._begin] = not listed
+
+    def is_unlisted(self, number: int) -> bool:
+        """Return whether an event is shown but not listed."""
+        return bool(self._unlisted[number - 1 - self._begin])
+
+    @property
+    def unlisted(self) -> bool:
+        """Whether an event is shown but not listed."""
+        return 1 in self._unlisted
 
     @property
     def shown(self) -> int:

@@ -13,7 +13,8 @@ from ..._strictjson import parse_object
 from .._documents import is_hash, is_natural
 from .._encoding import MAX_NATURAL, decimal
 from .._flaw import MALFORMED, need
-from .archive import VOTERS, Member
+from .acts import MAX_COLUMNS, is_column
+from .archive import ACTS, VOTERS, Member
 
 MAX_EVENTS = 1_000_000
 MAX_DOCUMENT = 1 << 20
@@ -26,10 +27,10 @@ COUNTS = ("entries", "records", "envelopes", "approvals", "erasures", "erased", 
 _GLOB = re.compile(r"(?=.{1,256}\Z)(([A-Za-z0-9_:/-]+|\*)(\.([A-Za-z0-9_:/-]+|\*))*(\.\*\*)?|\*\*)", re.ASCII)
 
 
-def read_canonical(raw: bytes | str, names: frozenset[str], what: str) -> dict[str, Any]:
-    """Parse an object with exactly these members in canonical form. Errors are Flaw."""
+def read_canonical(raw: bytes | str, names: frozenset[str], what: str, optional: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """Parse an object with exactly these members, some of which may be optional, in canonical form. Errors are Flaw."""
     value = read_any_canonical(raw, what)
-    need(value.keys() == names, f"{what}: members", MALFORMED)
+    need(frozenset(value) - optional == names, f"{what}: members", MALFORMED)
     return value
 
 
@@ -50,12 +51,14 @@ def read_any_canonical(raw: bytes | str, what: str) -> dict[str, Any]:
 def read_manifest(files: dict[str, Member]) -> dict[str, Any]:
     """Parse the manifest, and compare the files with it. Errors are Flaw."""
     need(files["manifest.json"].size <= MAX_DOCUMENT, "manifest: size", MALFORMED)
-    m = read_canonical(files["manifest.json"].read(), _MEMBERS, "manifest")
+    m = read_canonical(files["manifest.json"].read(), _MEMBERS, "manifest", frozenset(("acts",)))
     need(_is_manifest(m) and _is_request(m["request"]), "manifest: a member", MALFORMED)
     need(m["begin"] <= m["end"] <= m["tree_size"], "manifest: range", MALFORMED)
     need(m["end"] - m["begin"] <= MAX_EVENTS, "manifest: number of events", MALFORMED)
     need((m["prev"] is None) == (m["begin"] == m["end"]), "manifest: prev", MALFORMED)
     need(("voter_keys" in m["counts"]) == (VOTERS in files), "counts: voter_keys")
+    need(("acts" in m) == (ACTS in files), "manifest: acts and the files")
+    need("acts" not in m or _is_acts(m["acts"], m["request"]["envelopes"]), "manifest: acts", MALFORMED)
     _check_files(m["files"], files)
     _check_range(m)
     return m
@@ -80,6 +83,15 @@ def _is_manifest(m: dict[str, Any]) -> bool:
         and counts.get("voter_keys") != 0
         and is_list(m["files"])
     )
+
+
+def _is_acts(acts: Any, envelopes: bool) -> bool:
+    if not is_object(acts) or acts.keys() != {"columns", "lines"} or not is_natural(acts["lines"]):
+        return False
+    columns = acts["columns"]
+    if not is_list(columns) or len(columns) > (MAX_COLUMNS if envelopes else 0):
+        return False
+    return all(is_column(name) for name in columns) and len(set(columns)) == len(columns)
 
 
 def _is_request(r: Any) -> bool:

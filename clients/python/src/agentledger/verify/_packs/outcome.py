@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import pathlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .._flaw import SIGNATURE, Flaw, Unreadable
+from .._keys import VerifierKey
 from .._outcome import NO_KEY, NO_QUORUM, Outcome
 from .._report import Witnessed
 from .._trust import Trust
 from .._words import printable, unknown_keys_words
+from .acts import NO_ACTS
 from .check import Facts, check_pack
 from .source import Raw, Source, open_source
 
@@ -35,8 +38,13 @@ class PackResult:
         """Whether the outcome is PROVED."""
         return self.outcome is Outcome.PROVED
 
+    @property
+    def _wrong(self) -> list[str]:
+        acts = self.facts.acts
+        return acts.receipts.errors if acts and acts.receipts else []
+
     def __str__(self) -> str:
-        if self.outcome is Outcome.WRONG and self.manifest_ok is None or self.unknown_keys or not self.facts.not_covered:
+        if self.outcome is Outcome.WRONG and self.manifest_ok is None and not self._wrong or self.unknown_keys or not self.facts.not_covered:
             return self.reason or ""
         f, key = self.facts, "the key given" if self.pinned else "a key that the pack names itself"
         shown = f"{_count(f.shown, 'event')} shown, {f.withheld} withheld, {f.erased} erased"
@@ -46,6 +54,8 @@ class PackResult:
             f"ok          under the checkpoint of {_count(f.tree_size, 'event')}, signed by {key}",
             f"ok          {_count(f.envelopes, 'envelope')}, {_count(f.approvals, 'approval')}, "
             f"{f.approvals - f.actions_unchecked} of them with the payload that was decided on",
+            *(f.acts.lines() if f.acts else [f"acts        none: {NO_ACTS}"]),
+            *(f"wrong       {printable(e)}" for e in self._wrong),
             f"manifest    {f.manifest_sha256}",
         ]
         if self.manifest_ok:
@@ -68,15 +78,19 @@ class PackResult:
         return "\n".join(lines)
 
 
-def verify_pack(raw: Raw, trust: Trust, manifest: str | None = None, full: bool = False) -> PackResult:
+def verify_pack(
+    raw: Raw, trust: Trust, manifest: str | None = None, full: bool = False, tools: Sequence[VerifierKey] = ()
+) -> PackResult:
     """Check a pack. manifest is the digest in the log's event of the export; full requires envelopes.
+
+    tools are keys of tools, whose receipts confirm acts.
 
     Errors are NotAsked, and OSError for a pack that cannot be read.
     """
     if isinstance(raw, (str, os.PathLike)) and pathlib.Path(raw).is_dir():
-        return _verify(raw, trust, manifest, full)
+        return _verify(raw, trust, manifest, full, tools)
     with open_source(raw) as source:
-        return _verify(source, trust, manifest, full)
+        return _verify(source, trust, manifest, full, tools)
 
 
 _REPACKED = (
@@ -84,12 +98,14 @@ _REPACKED = (
 )
 
 
-def _verify(pack: Source | str | os.PathLike[str], trust: Trust, manifest: str | None, full: bool) -> PackResult:
+def _verify(
+    pack: Source | str | os.PathLike[str], trust: Trust, manifest: str | None, full: bool, tools: Sequence[VerifierKey]
+) -> PackResult:
     facts = Facts()
     result = PackResult(Outcome.PROVED, None, facts, bool(trust.keys))
     failed: Flaw | None = None
     try:
-        check_pack(pack, trust.open if trust.keys else None, facts)
+        check_pack(pack, trust.open if trust.keys else None, facts, tools)
     except Unreadable as why:
         result.outcome, result.reason = Outcome.CANT_TELL, f"can't tell: {why}"
         return result
@@ -128,6 +144,9 @@ def _judge(r: PackResult, failed: Flaw | None, trust: Trust, manifest: str | Non
         return Outcome.WRONG, f"not proved: {failed}"
     if manifest is not None and manifest != r.facts.manifest_sha256:
         return Outcome.WRONG, "not proved: the pack has another manifest than was asked for"
+    acts = r.facts.acts
+    if acts and acts.receipts and acts.receipts.wrong:
+        return Outcome.WRONG, f"not confirmed: {acts.receipts.errors[0]}"
     if not trust.keys:
         return Outcome.CANT_TELL, NO_KEY
     if r.quorum_ok is False:

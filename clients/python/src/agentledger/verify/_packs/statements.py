@@ -25,6 +25,7 @@ from .events import Events
 from .manifest import read_any_canonical, read_canonical
 
 if TYPE_CHECKING:
+    from .acts import Acts
     from .voters import Voters
 
 _MAX_LINES = 20_000
@@ -98,12 +99,14 @@ def _check_ranges(ranges: list[Any], index: int) -> None:
         end = pair[1]
 
 
-def read_approvals(m: dict[str, Any], file: Member, events: Events, voters: Voters) -> tuple[int, int]:
+def read_approvals(
+    m: dict[str, Any], file: Member, events: Events, voters: Voters, acts: Acts | None
+) -> tuple[set[bytes], int]:
     """Check the service's statements about approvals.
 
-    Return the number of approvals, and how many of them have no payload. Errors are Flaw.
+    Return the hashes of the IDs of approvals, and how many of them have no payload. Errors are Flaw.
     """
-    names: set[bytes] = set()  # digests, because a name may be as long as a line
+    names: set[bytes] = set()  # a name may be as long as a line
     first_before = unchecked = 0
     for line in file.lines("approvals", _MAX_LINES):
         a = read_any_canonical(line, "approvals")
@@ -113,24 +116,26 @@ def read_approvals(m: dict[str, Any], file: Member, events: Events, voters: Vote
         need(bool(form) and digest not in names, "approvals: approval_id or events", MALFORMED)
         names.add(digest)
         actors: set[str] = set()
-        first, action = _check_events(m, str(name), own or [], events, voters, actors)
+        first, action = _check_events(m, str(name), own or [], events, voters, acts, actors)
         need(first > first_before, "approvals: order", MALFORMED)
         first_before = first
-        _check_people(a.get("people", []), actors)
+        _check_people(a.get("people", []), actors, acts)
         unchecked += not _check_action(m, a, action)
-    return len(names), unchecked
+    return names, unchecked
 
 
-def _check_people(people: Any, actors: set[str]) -> None:
+def _check_people(people: Any, actors: set[str], acts: Acts | None) -> None:
     """Check that the voters of an approval act in its events."""
     accounts: set[str] = set()
     need(is_list(people), "approvals: people", MALFORMED)
     for p in people:
-        form = is_object(p) and p.keys() == {"account_id", "email"}
+        form = is_object(p) and p.keys() - {"name"} == {"account_id", "email"}
         need(form and all(isinstance(v, str) for v in p.values()), "approvals: people", MALFORMED)
         need(p["account_id"] != "" and p["account_id"] not in accounts, "approvals: people", MALFORMED)
         need(p["account_id"] in actors, "approvals: people and the events")
         accounts.add(p["account_id"])
+        if acts is not None:
+            acts.add_person(p)
 
 
 def _check_action(m: dict[str, Any], a: dict[str, Any], proved: str | None) -> bool:
@@ -150,7 +155,7 @@ def _check_action(m: dict[str, Any], a: dict[str, Any], proved: str | None) -> b
 
 
 def _check_events(
-    m: dict[str, Any], name: str, own: list[Any], events: Events, voters: Voters, actors: set[str]
+    m: dict[str, Any], name: str, own: list[Any], events: Events, voters: Voters, acts: Acts | None, actors: set[str]
 ) -> tuple[int, str | None]:
     """Check the events of an approval, and add its actors. Return the first one's number and the action_digest."""
     last = first = 0
@@ -171,6 +176,9 @@ def _check_events(
         need(form, "approvals: action_digest of an event", MALFORMED)
         need(not first or digest == action, "approvals: action_digest of the events")
         voters.check_vote(record, e)
+        if acts is not None:
+            acts.add_statement(name, seq - 1, e)
+        events.list(seq, True)
         action = digest
         actors.add(e["actor_principal"].split("/")[0])
         last, first = seq, first or seq

@@ -44,9 +44,12 @@ class Vote:
     account_id: str
     vote: str
     signed: VoterKey | None
+    deputy_for: str | None = None  # the account in whose place the account voted, according to the operator
 
     def __str__(self) -> str:
         words = f"vote of {self.account_id} on {self.approval_id}: {self.vote}, "
+        if self.deputy_for is not None:
+            words += f"in place of {self.deputy_for}, "
         if self.signed is None:
             return words + "unsigned: an unverified operator claim"
         words += f"signed by the passkey {self.signed}"
@@ -188,7 +191,10 @@ class Voters:
         elif is_vote:
             self.unsigned += 1
         if is_vote and len(self.votes) < MAX_VOTES:
-            self.votes.append(Vote(str(approval), account, str(vote), by))
+            deputy_for = payload.get("deputy_for")
+            if not isinstance(deputy_for, str) or ID.fullmatch(deputy_for) is None:
+                deputy_for = None
+            self.votes.append(Vote(str(approval), account, str(vote), by, deputy_for))
 
     def _check_signed(self, record: dict[str, Any], payload: dict[str, Any], account: str) -> VoterKey:
         for member in ("reason", "reason_code"):

@@ -1,0 +1,74 @@
+// Types of the middleware that checks grants. It needs Node.
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Readable } from "node:stream";
+
+/** The signed permission that a request runs under. Times are in milliseconds since 1970. */
+export interface Grant {
+  readonly origin: string;
+  readonly approvalId: string;
+  readonly agent: string;
+  readonly actionDigest: string;
+  readonly policyDigest: string;
+  readonly nonce: string;
+  readonly notBefore: number;
+  readonly notAfter: number;
+}
+
+/** What a tool states about an act. `at` is in milliseconds since 1970; approvalId and nonce are absent without an approval. */
+export interface Receipt {
+  readonly organization: string;
+  readonly agent: string;
+  readonly tool: string;
+  readonly actionDigest: string;
+  readonly approvalId?: string;
+  readonly nonce?: string;
+  /** The HTTP status of the answer, 200 to 599. */
+  readonly status: number;
+  readonly at: number;
+}
+
+/** Resolves to the receipt in a note that a tool signed, by the tool's verifier key. Throws Malformed or Unproved. */
+export function openReceipt(note: string, key: string): Promise<Receipt>;
+
+/** Declares the tool of requests. Exactly one of `tool` and `host` is set. */
+export interface GrantRoute {
+  /** "<METHOD> <path>", in which a segment {name} is a parameter. The path * is each path, only with `host` or `describe`. */
+  route: string;
+  /** The tool_name. The arguments are the members of the JSON body and the parameters of the path; a query is refused. */
+  tool?: string;
+  /** Makes the request itself the action: http.<method> with method, host, path, query and the SHA-256 of the body. */
+  host?: string;
+  /**
+   * Returns the arguments of `tool` in place of the description above. It must cover everything in the request that the
+   * action depends on. `request` is the framework's.
+   */
+  describe?: (request: any, body: Uint8Array) => object | Promise<object>;
+}
+
+export interface GrantsConfig {
+  /** Verifier keys of the grants, as transparency/keys lists them with the use grant; at most 16. */
+  keys: readonly string[];
+  /** The requests that need a grant. The first that matches counts. */
+  routes: readonly GrantRoute[];
+  /** The requests that need none: "<METHOD> *" for a method without tools, "<METHOD> <path>" for a path without parameters. */
+  open?: readonly string[];
+}
+
+/** Checks the grants of a server's requests offline. Requests that are neither declared nor open are refused. */
+export class Grants {
+  /**
+   * Throws a LedgerError about the configuration. `now` returns the time in milliseconds. With `receipts`, the server's
+   * own name and seed (bytes or base64), answers to permitted requests have a receipt.
+   */
+  constructor(config: GrantsConfig, options?: { now?: () => number; receipts?: { name: string; key: string | Uint8Array } });
+  /** The verifier key of the receipts. */
+  readonly receiptKey: string | undefined;
+  /**
+   * Returns Express middleware, to be used before body parsers. A permitted request has `grant`, and its `body` is the
+   * object of the arguments, or a Buffer where the route has a host or a description.
+   */
+  express(): (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void;
+  /** Returns Fastify's preParsing hook. A permitted request has `grant`, and its body is parsed as usual. */
+  fastify(): (request: any, reply: any, payload: Readable) => Promise<any>;
+}

@@ -1,0 +1,120 @@
+package grant
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// ReceiptHeader is the first line of a receipt.
+const ReceiptHeader = "agentledger/receipt/v1"
+
+// none takes the place of approval and nonce in the receipt of an action without an approval.
+const none = "-"
+
+// Receipt is a tool's statement that it was asked to perform an action and how it answered: a C2SP
+// signed note under the tool's own key, whose name is the tool's, such as did:web:payments.example.
+// Only the holder of that key can make it, so it is more than what the agent says about itself.
+//
+// The text has nine lines:
+//
+//	agentledger/receipt/v1
+//	<organization_id>
+//	<agent_id>
+//	<tool_name>
+//	<action_digest, hex>
+//	<approval_id, or ->
+//	<nonce of the grant, 32 hex digits, or ->
+//	<HTTP status of the answer, 200 to 599>
+//	<time of the answer, YYYY-MM-DDThh:mm:ss.sssZ>
+type Receipt struct {
+	Organization id.Organization
+	Agent        id.Agent
+	Tool         id.Tool
+	ActionDigest id.Hash
+	Approval     string // approval_id, or "" for an action without an approval
+	Nonce        Nonce  // of the grant; zero without an approval
+	Status       int    // HTTP status, 200 to 599
+	At           id.Instant
+}
+
+// Text returns the signed text.
+func (r Receipt) Text() string {
+	approval, nonce := none, none
+	if r.Approval != "" {
+		approval, nonce = r.Approval, hex.EncodeToString(r.Nonce[:])
+	}
+	return strings.Join([]string{
+		ReceiptHeader, r.Organization.String(), string(r.Agent), string(r.Tool), r.ActionDigest.String(),
+		approval, nonce, strconv.Itoa(r.Status), r.At.String(),
+	}, "\n") + "\n"
+}
+
+// SignReceipt returns the signed note of a receipt. The error wraps ErrMalformed if OpenReceipt would
+// reject the receipt.
+func SignReceipt(r Receipt, key tlog.SignerKey) ([]byte, error) {
+	if _, err := parseReceiptText(r.Text()); err != nil {
+		return nil, fmt.Errorf("sign receipt: %w", err)
+	}
+	n, err := key.SignNote(r.Text())
+	if err != nil {
+		return nil, fmt.Errorf("sign receipt: %w", err)
+	}
+	return n.Bytes(), nil
+}
+
+// OpenReceipt parses a receipt that key signed. Errors wrap ErrMalformed, tlog.ErrMalformed or
+// tlog.ErrSignature.
+func OpenReceipt(note []byte, key tlog.VerifierKey) (Receipt, error) {
+	n, err := tlog.ParseNote(note)
+	if err != nil {
+		return Receipt{}, fmt.Errorf("open receipt: %w", err)
+	}
+	if err := n.Verify(key); err != nil {
+		return Receipt{}, fmt.Errorf("open receipt: %w", err)
+	}
+	r, err := ParseReceipt(n)
+	if err != nil {
+		return Receipt{}, fmt.Errorf("open receipt: %w", err)
+	}
+	return r, nil
+}
+
+// ParseReceipt parses a receipt without its signatures, so anybody may have written it. Errors wrap ErrMalformed.
+func ParseReceipt(n tlog.Note) (Receipt, error) { return parseReceiptText(n.Text) }
+
+// parseReceiptText parses exactly the form that Text writes.
+func parseReceiptText(text string) (r Receipt, err error) {
+	lines := strings.Split(text, "\n")
+	if len(lines) != 10 || lines[9] != "" || lines[0] != ReceiptHeader {
+		return Receipt{}, fmt.Errorf("parse receipt: lines: %w", ErrMalformed)
+	}
+	r = Receipt{Agent: id.Agent(lines[2]), Tool: id.Tool(lines[3])}
+	if r.Organization, err = id.ParseOrganization(lines[1]); err != nil || !event.ValidAgent(lines[2]) || !event.ValidTool(lines[3]) {
+		return Receipt{}, fmt.Errorf("parse receipt: names: %w", ErrMalformed)
+	}
+	if r.ActionDigest, err = id.ParseHash(lines[4]); err != nil {
+		return Receipt{}, fmt.Errorf("parse receipt: digest: %w", ErrMalformed)
+	}
+	if lines[5] != none {
+		r.Approval = lines[5]
+		if n, err := hex.Decode(r.Nonce[:], []byte(lines[6][:min(len(lines[6]), 32)])); err != nil || n != len(r.Nonce) || !isValidApprovalID(r.Approval) {
+			return Receipt{}, fmt.Errorf("parse receipt: grant: %w", ErrMalformed)
+		}
+	}
+	if r.Status, err = strconv.Atoi(lines[7]); err != nil || r.Status < 200 || r.Status > 599 {
+		return Receipt{}, fmt.Errorf("parse receipt: status: %w", ErrMalformed)
+	}
+	if r.At, err = id.ParseInstant(lines[8]); err != nil {
+		return Receipt{}, fmt.Errorf("parse receipt: time: %w", ErrMalformed)
+	}
+	if r.Text() != text { // for example upper-case hex
+		return Receipt{}, fmt.Errorf("parse receipt: spelling: %w", ErrMalformed)
+	}
+	return r, nil
+}

@@ -1,0 +1,71 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wire"
+	"github.com/agentledger/agentledger/web/page"
+)
+
+// The title and the list name who ended an act only if the ledger has it.
+func TestWhoEndedAnAct(t *testing.T) {
+	t.Parallel()
+	pending := map[string]string{"a1": "the agent"}
+	for _, c := range []struct {
+		act            wire.Act
+		title, decider string
+	}{
+		{wire.Act{Outcome: "denied", Decision: id.Deny, DecidedBy: wire.DecidedBy{Policy: "p"}}, "The policy denied pay", "policy"},
+		{wire.Act{Outcome: "denied", Decision: id.Allow}, "The agent says that pay was denied", "–"},
+		{wire.Act{Outcome: "expired", Approval: "a2"}, "The approval expired before pay was run", "nobody voted"},
+		{wire.Act{Outcome: "cancelled", Approval: "a1"}, "pay was cancelled", "the agent"},
+		{wire.Act{Outcome: "cancelled", Approval: "a2"}, "pay was cancelled", "–"},
+		{wire.Act{Outcome: "cancelled"}, "pay was cancelled", "–"},
+	} {
+		c.act.Tool = "pay"
+		v := &actView{Act: c.act, AgentName: page.Name{Text: "Bot"}}
+		if got := v.title(); got != c.title {
+			t.Errorf("got the title %q, want %q", got, c.title)
+		}
+		if got := decider(&c.act, pending); got != c.decider {
+			t.Errorf("%s: got %q as the decider, want %q", c.title, got, c.decider)
+		}
+	}
+}
+
+// The page of an act says what a receipt of a tool says, and that nobody has checked it.
+func TestActTellsReceipt(t *testing.T) {
+	t.Parallel()
+	const organization = "ab000000-0000-0000-0000-000000000001"
+	note := func(name, status string) string {
+		return `agentledger/receipt/v1\n` + organization + `\nagt_1\npay\n` + strings.Repeat("0", 64) + `\n-\n-\n` + status + `\n2026-11-20T12:00:00.123Z\n\n— ` + name +
+			` ` + strings.Repeat("A", 88) + `\n`
+	}
+	const named = "did:web:payments.example"
+	for name, c := range map[string]struct {
+		receipt string
+		want    bool
+	}{
+		"a receipt":         {note(named, "200"), true},
+		"a long name":       {note(strings.Repeat("a", 256), "200"), false},
+		"another form":      {note(named, "99"), false},
+		"not of a tool":     {"R-1009", false},
+		"without signature": {`agentledger/receipt/v1\n`, false},
+	} {
+		v := &actView{}
+		v.tellReceipt(5, fmt.Sprintf(`{"schema_version":1,"event_id":"e","organization_id":"%s","trace_id":"t","agent_id":"agt_1","key_id":"k","emitted_at":"2026-11-20T12:00:00Z",`+
+			`"actor_type":"agent","actor_principal":"svc","action_kind":"tool_call","tool_name":"pay","policy_decision":"allow","payload":{"phase":"result","receipt":"%s"},`+
+			`"sig_alg":"ed25519","sig_value_b64":"%s"}`, organization, c.receipt, strings.Repeat("A", 86)+"=="))
+		if (len(v.Story) == 1) != c.want {
+			t.Errorf("%s: got %+v, want a line: %v", name, v.Story, c.want)
+		}
+		for _, l := range v.Story {
+			if l.At != 5 || l.Object != named || !strings.HasPrefix(l.Then, "with status 200 at 2026-11-20T12:00:00.123Z. It is not checked here") {
+				t.Errorf("%s: got %+v", name, l)
+			}
+		}
+	}
+}

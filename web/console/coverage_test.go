@@ -1,0 +1,58 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/agentledger/agentledger/internal/test/servicetest"
+)
+
+// A record is compared with the acts of the reader's organization. Texts of the record are shown as texts.
+func TestCoveragePage(t *testing.T) {
+	t.Parallel()
+	const path = "/console/evidence/coverage"
+	s := servicetest.New(t)
+	ann := s.SignIn(s.Red.Owner)
+	day(s)
+	ann.Get(path).Want(t, "the form", http.StatusOK, "Did every call go through the policy?", "Compare</button>")
+	today := time.Now().UTC().Format("2006-01-02")
+	post := func(p *servicetest.Person, record string, more ...string) servicetest.Answer {
+		return p.Post(path, append([]string{"do", "compare", "format", "csv", "record", record, "from", today, "to", "2999-01-01"}, more...)...)
+	}
+	const record = "tool,event_id,agent\r\nacme.mail.send,e2,\r\nacme.mail.send,e2,\r\nacme.delete,e1,\r\nacme.delete,e9,<b>x</b>\r\nacme.delete,e3,\r\n"
+	found := post(ann, record)
+	found.Want(t, "findings", http.StatusOK, "of 5 calls have no act that permits them", "not covered", "Made twice: another call has the act with its identifier",
+		"No act fits", "&lt;b&gt;x&lt;/b&gt;", "Stated in the log", `href="/console/acts/e2"`)
+	found.WantNone(t, "findings", "tool,event_id,agent")
+	if strings.Contains(found.Body, "<b>x</b>") {
+		t.Error("a text of the record is markup")
+	}
+	post(ann, "tool,event_id\nacme.mail.send,e2\n").Want(t, "covered", http.StatusOK, "Each call has an act that permits it", `badge is-good">covered`)
+	post(ann, "tool,event_id\nacme.mail.send,e2\n", "strict", "yes").Want(t, "strict", http.StatusOK, "Each call has an act that permits it")
+	bob := s.SignIn(s.Blue.Owner)
+	post(bob, "tool,event_id\nacme.mail.send,e2\n").Want(t, "the other organization", http.StatusOK, "1 of 1 call has no act that permits it", "No act fits")
+	for name, c := range map[string]struct {
+		record string
+		more   []string
+		shows  string
+	}{
+		"a row":      {"tool\na,b\n", nil, "Can&#39;t be read: line 2: wrong number of fields"},
+		"an unknown": {"tool\na\n", []string{"format", "xml"}, "format must be ndjson, csv, otlp or access"},
+		"a path":     {"tool\na\n", []string{"paths", "x"}, "a path must be like POST"},
+	} {
+		if name == "an unknown" {
+			ann.Post(path, "do", "compare", "format", "xml", "record", c.record, "from", today, "to", "2999-01-01").Want(t, name, http.StatusUnprocessableEntity, "Must be ndjson")
+			continue
+		}
+		post(ann, c.record, c.more...).Want(t, name, http.StatusUnprocessableEntity, c.shows)
+	}
+	ann.Post(path, "do", "compare", "format", "csv", "record", "tool\na\n", "from", "x", "to", "y").Want(t, "times", http.StatusUnprocessableEntity, "Must be a day or a time in UTC")
+	ann.Post(path, "do", "compare", "format", "csv", "record", strings.Repeat("x", 4<<20), "from", today, "to", today).Want(t, "too large", http.StatusRequestEntityTooLarge)
+	for _, role := range []string{"approver", "member"} {
+		p := s.SignIn(s.Red.Join(role, role))
+		p.Get(path).Want(t, role, http.StatusOK, "Your role can't compare records")
+		post(p, record).Want(t, role, http.StatusForbidden)
+	}
+}
