@@ -14,7 +14,7 @@ import (
 )
 
 // maxWeight is the maximum number of bytes that a browser loads for an event's page.
-const maxWeight = 69 << 10
+const maxWeight = 68 << 10
 
 // An event's page, its assets and the documents that it reads are small, and the page lists every module that its
 // script loads.

@@ -69,3 +69,26 @@ func ReadSchema(ctx context.Context, url string) (text string, err error) {
 	})
 	return text, err
 }
+
+// CountPrepared returns the number of open connections of the pool, and how many of them have prepared all statements of a
+// take-over.
+func (e *Engine) CountPrepared(ctx context.Context) (open, prepared int, err error) {
+	open = int(e.pool.Stat().TotalConns())
+	for range open {
+		conn, err := e.pool.Acquire(ctx)
+		if err != nil {
+			return open, prepared, err
+		}
+		defer conn.Release()
+		var missing int
+		err = conn.QueryRow(ctx, "SELECT count(*) FROM unnest($1::text[]) AS s WHERE s NOT IN (SELECT statement FROM pg_prepared_statements)",
+			takeoverStatements()).Scan(&missing)
+		if err != nil {
+			return open, prepared, err
+		}
+		if missing == 0 {
+			prepared++
+		}
+	}
+	return open, prepared, nil
+}

@@ -6,8 +6,7 @@ import { fresh, utf8 } from "../bytes.js";
 import { sha256hex } from "../crypto/sha256.js";
 import { LedgerError, Malformed, Mismatch, printable } from "../errors.js";
 import { is, isObject } from "./forms.js";
-import { findReceipt } from "./documents.js";
-import { Unconfirmed, actionOf, confirmAct } from "./receipt.js";
+import { Unconfirmed, actionOf, confirmAct, findReceipt } from "./receipt.js";
 
 const maxVotes = 100_000;
 const maxApprovers = 1000; // in a report

@@ -151,9 +151,3 @@ export async function checkSignatureOf(r, envelope) {
   }
   if (!(await key.verify(signature, message))) throw new Mismatch("not the public key's");
 }
-
-/** Returns the unverified receipt in the payload of a result, or undefined. Other texts are none: agents may record what they want. */
-export function findReceipt({ payload }) {
-  const note = Object.hasOwn(payload, "receipt") ? payload.receipt : undefined;
-  return is.text(note) && note.startsWith("agentledger/receipt/v1\n") ? note : undefined;
-}

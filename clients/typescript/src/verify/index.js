@@ -8,7 +8,6 @@ import { named } from "../log/policy.js";
 import { parse } from "../canonical/parse.js";
 import { parseBundle } from "./bundle.js";
 import { check } from "./check.js";
-import { findReceipt, parseEnvelope } from "./documents.js";
 import { checkForm, is, isObject, listOf } from "./forms.js";
 import { Trust } from "./trust.js";
 import { unknownKeys } from "./unknown.js";
@@ -49,20 +48,21 @@ export async function verifyBundle(source, given = {}) {
     await addQuorum(r, "directory_", directory, parseNote(b.directory.bundle.checkpoint));
   }
   if (unknown.length > 0) r.unknown_keys = unknown;
-  const receipt = r.ok ? await toolReceipt(b, trust, given) : undefined;
-  if (receipt) r.tool_receipt = receipt;
-  const [outcome, reason] = judge(r, b, trust, directory, given.require ?? "commitment");
-  return result(outcome, reason, { report: r, lines: reportLines(b, r) });
+  const receipt = await toolReceipt(b, r, trust, given.intent);
+  if (receipt.verdict) r.tool_receipt = receipt.verdict;
+  const [outcome, reason] = judge(r, b, trust, directory, given.require ?? "commitment", receipt);
+  return result(outcome, reason, { report: r, lines: reportLines(b, r, receipt.line) });
 }
 
-/** Resolves to the verdict on the receipt of a tool in a proved bundle, or undefined if the bundle shows none. */
-async function toolReceipt(b, trust, given) {
-  if (!b.record || !b.envelope) return undefined;
-  const { members: e } = parseEnvelope(b.envelope);
-  if (findReceipt(e) === undefined) return undefined;
-  if (trust.toolKeys.length === 0) return { error: "no key of the tool is given" };
-  const { judgeReceipt } = await import("./toolreceipt.js"); // pages of events, whose readers have no keys of tools, do without it
-  return judgeReceipt(e, b, trust, given.intent);
+/**
+ * Resolves to what the receipt of a tool adds to the report of a proved bundle (see describeReceipt). The check is loaded only if the
+ * bundle shows a receipt or keys of tools are given: most pages of events do without it.
+ */
+async function toolReceipt(b, r, trust, intent) {
+  const shown = b.envelope?.includes('"receipt":"agentledger/receipt/v1\\n');
+  if (!r.ok || !(shown || trust.toolKeys.length > 0)) return {};
+  const { describeReceipt } = await import("./toolreceipt.js");
+  return describeReceipt(b, r, trust, intent);
 }
 
 /** Adds to a report whether the policy's quorum is reached, and the time by which it was. */
@@ -81,10 +81,10 @@ function withDirectory(options, directory, second) {
   return { ...options, directory: inner };
 }
 
-function judge(r, b, trust, directory, require) {
+function judge(r, b, trust, directory, require, receipt) {
   if (r.unknown_keys) return [cantTell, unknownReason(r.unknown_keys)];
   if (!r.ok) return [provedWrong, "not proved: " + printable(r.errors[0])];
-  if (r.tool_receipt?.ok === false) return [provedWrong, "not confirmed: " + printable(r.tool_receipt.error)];
+  if (receipt.wrong) return [provedWrong, "not confirmed: " + receipt.wrong];
   if (trust.keys.length === 0) return [cantTell, "can't tell whose log this is: neither key nor policy names it"];
   if (r.quorum_ok === false) return [cantTell, "can't tell: too few witnesses of the policy have cosigned the checkpoint"];
   if (directory.specified && !b.directory) return [cantTell, "can't tell: the bundle has no second proof by the directory"];
@@ -93,13 +93,7 @@ function judge(r, b, trust, directory, require) {
   }
   const missing = missingPart(r, require);
   if (missing) return [cantTell, `can't tell: the ${missing} is not disclosed`];
-  const unconfirmed = trust.toolKeys.length > 0 && !r.tool_receipt?.ok && unconfirmedReason(r);
-  return unconfirmed ? [cantTell, "can't tell whether the tool did it: " + unconfirmed] : [proved, ""];
-}
-
-function unconfirmedReason({ tool_receipt: receipt, envelope_ok: disclosed }) {
-  if (receipt) return "the receipt: " + printable(receipt.error);
-  return disclosed === null ? "the envelope is not disclosed" : "the event has no receipt of a tool";
+  return receipt.unconfirmed ? [cantTell, "can't tell whether the tool did it: " + receipt.unconfirmed] : [proved, ""];
 }
 
 /** Returns the reason for a document that was signed by other keys than the given ones. */

@@ -4,7 +4,7 @@ import { rewrite } from "../canonical/write.js";
 import { sha256hex } from "../crypto/sha256.js";
 import { LedgerError, Malformed, Mismatch } from "../errors.js";
 import { checkSigned, parseLogKey, parseNote } from "../log/note.js";
-import { findReceipt } from "./documents.js";
+import { is } from "./forms.js";
 
 const form = new RegExp(
   "^agentledger/receipt/v1\n([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\n([A-Za-z0-9._-]{1,128})\n" +
@@ -34,6 +34,12 @@ async function openParsed(parsed, key) {
   const receipt = { organization, agent, tool, actionDigest, approvalId, nonce, status: Number(status), at: Date.parse(at) };
   if (tool.length > 256 || Number.isNaN(receipt.at) || receiptText(receipt) !== parsed.text) throw new Malformed("receipt: spelling");
   return receipt;
+}
+
+/** Returns the unverified receipt in the payload of a result, or undefined. Other texts are none: agents may record what they want. */
+export function findReceipt({ payload }) {
+  const note = Object.hasOwn(payload, "receipt") ? payload.receipt : undefined;
+  return is.text(note) && note.startsWith("agentledger/receipt/v1\n") ? note : undefined;
 }
 
 /** A receipt that proves nothing and is no proof of a fault: no given key signed it, or the act is not known. */

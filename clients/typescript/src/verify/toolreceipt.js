@@ -1,13 +1,44 @@
 // The receipt of a tool in a proved bundle.
 
-import { LedgerError } from "../errors.js";
+import { LedgerError, printable } from "../errors.js";
 import { parseBundle } from "./bundle.js";
 import { check } from "./check.js";
 import { parseEnvelope, parseRecord } from "./documents.js";
-import { Unconfirmed, actionOf, confirmAct } from "./receipt.js";
+import { Unconfirmed, actionOf, confirmAct, findReceipt } from "./receipt.js";
 
-/** Resolves to the verdict on the receipt in the envelope `e` of a bundle. `source` is the bundle of the intent, or undefined. */
-export async function judgeReceipt(e, b, trust, source) {
+/**
+ * Resolves to what the receipt of a tool adds to the report `r` of a proved bundle: verdict and line, if the bundle shows a receipt;
+ * wrong, if that is proved wrong; and unconfirmed, the reason why none of the tools' keys that were given confirms the act. `source`
+ * is the bundle of the intent, or undefined.
+ */
+export async function describeReceipt(b, r, trust, source) {
+  const given = trust.toolKeys.length > 0;
+  const verdict = await judge(b, trust, source);
+  if (!verdict) return { unconfirmed: given ? missing(r) : undefined };
+  const { ok, error } = verdict;
+  return {
+    verdict,
+    line: lineOf(verdict),
+    wrong: ok === false ? printable(error) : undefined,
+    unconfirmed: given && !ok ? "the receipt: " + printable(error) : undefined,
+  };
+}
+
+const missing = (r) => (r.envelope_ok === null ? "the envelope is not disclosed" : "the event has no receipt of a tool");
+
+/** Describes a verdict. Everything else in the event is what the agent says. */
+function lineOf({ ok, confirmed, error }) {
+  if (ok === false) return "FAIL  receipt     of the tool: " + printable(error);
+  if (!confirmed) return "--    receipt     the tool's own statement about the act, unchecked: " + printable(error);
+  return `ok    receipt     confirmed by ${printable(confirmed.by)}: it answered with status ${confirmed.status} at ${confirmed.at}`;
+}
+
+/** Resolves to the verdict on the receipt in a bundle, or undefined if the bundle shows none. */
+async function judge(b, trust, source) {
+  if (!b.record || !b.envelope) return undefined;
+  const { members: e } = parseEnvelope(b.envelope);
+  if (findReceipt(e) === undefined) return undefined;
+  if (trust.toolKeys.length === 0) return { error: "no key of the tool is given" };
   const { policy } = parseRecord(b.record);
   try {
     const action = policy.intent === undefined || source === undefined ? undefined : await intentOf(source, b, policy.intent, trust);

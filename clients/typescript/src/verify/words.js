@@ -20,8 +20,8 @@ function line(ok, name, words) {
   return ok ? `ok    ${label}${words}` : `FAIL  ${label}it does not hold that ${words}`;
 }
 
-/** Returns the lines of a bundle's report. */
-export function reportLines(b, r) {
+/** Returns the lines of a bundle's report. `receipt` is the line about the receipt of a tool, or undefined. */
+export function reportLines(b, r, receipt) {
   const lines = [
     "event       " + printable(b.event_id),
     "log         " + printable(b.origin),
@@ -34,7 +34,7 @@ export function reportLines(b, r) {
   ];
   if (b.directory) lines.push(line(r.directory_ok, "directory", yes.directory));
   if (r.ok) lines.push(...successionLines(b));
-  if (r.tool_receipt) lines.push(receiptLine(r.tool_receipt));
+  if (receipt) lines.push(receipt);
   lines.push(...quorumLines(r.quorum_ok, r.quorum_time, r.cosignatures, ""));
   const second = r.directory_cosignatures ?? [];
   lines.push(...quorumLines(r.directory_quorum_ok, r.directory_quorum_time, second, "the directory, "));
@@ -45,13 +45,6 @@ export function reportLines(b, r) {
   if (typeof claim === "string" && claim !== "") soft.push("the operator claims of the key that signed: " + printable(claim));
   soft.push(...conclusion(r));
   return soft;
-}
-
-/** Describes the receipt of a tool. Everything else in the event is what the agent says. */
-function receiptLine({ ok, confirmed, error }) {
-  if (ok === false) return "FAIL  receipt     of the tool: " + printable(error);
-  if (!confirmed) return "--    receipt     the tool's own statement about the act, unchecked: " + printable(error);
-  return `ok    receipt     confirmed by ${printable(confirmed.by)}: it answered with status ${confirmed.status} at ${confirmed.at}`;
 }
 
 function conclusion(r) {
