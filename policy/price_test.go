@@ -117,7 +117,7 @@ func pricedPolicy(tb testing.TB, when string) *policy.Compiled {
 	return compile(tb, withWhen(tb, "deny", many, `,"requires":["s"]`))
 }
 
-// BenchmarkPrices measures the time of a unit of each function: docs/performance.md lists the most
+// BenchmarkPrices measures the time of a unit of each function: the prices follow the most
 // expensive. Work that is done once for a payload is included.
 func BenchmarkPrices(b *testing.B) {
 	for _, p := range prices {

@@ -132,6 +132,6 @@ func (r *results) renderGoals() string {
 	if rows.Len() == 0 {
 		return ""
 	}
-	return "## Goals\n\n| measure | goal | reached | met | ours | beside |\n" +
+	return "## The table\n\n| measure | goal | reached | met | ours | beside |\n" +
 		"|---|---|---:|---|---|---|\n" + rows.String() + "\n"
 }

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"os/exec"
 	"regexp"
@@ -43,7 +42,7 @@ func writeReport(in io.Reader, args []string) error {
 	if err != nil {
 		return err
 	}
-	text := string(above) + marker + "\n" + describeMachine() + "\n" + results.renderGoals() + results.renderTables()
+	text := string(above) + marker + "\n" + describeMachine() + "\n" + results.renderGoals()
 	return os.WriteFile(args[0], []byte(text), 0o644)
 }
 
@@ -72,7 +71,6 @@ func processorName() string {
 type results struct {
 	names  []string
 	values map[string]map[string][]float64
-	units  []string
 }
 
 // line is one result: name, iterations, then pairs of value and unit.
@@ -105,68 +103,9 @@ func (r *results) appendValues(name string, pairs []string) error {
 		if err != nil {
 			return err
 		}
-		unit := pairs[i+1]
-		if !slices.Contains(r.units, unit) {
-			r.units = append(r.units, unit)
-		}
-		r.values[name][unit] = append(r.values[name][unit], v)
+		r.values[name][pairs[i+1]] = append(r.values[name][pairs[i+1]], v)
 	}
 	return nil
-}
-
-// renderTables renders all results: one table for each package and first part of the
-// name, with the units that occur in it.
-func (r *results) renderTables() string {
-	var b strings.Builder
-	for names := range r.families() {
-		units := r.unitsOf(names)
-		fmt.Fprintf(&b, "## %s\n\n| benchmark | %s |\n|---%s|\n", familyName(names[0]), strings.Join(units, " | "),
-			strings.Repeat("|---:", len(units)))
-		for _, name := range names {
-			fmt.Fprintf(&b, "| %s |", name)
-			for _, unit := range units {
-				cell := ""
-				if v := r.values[name][unit]; len(v) > 0 {
-					cell = formatNumber(median(v))
-				}
-				fmt.Fprintf(&b, " %s |", cell)
-			}
-			b.WriteString("\n")
-		}
-		b.WriteString("\n")
-	}
-	return b.String()
-}
-
-// familyName is the part of a name before its first slash.
-func familyName(name string) string {
-	before, _, _ := strings.Cut(name, "/")
-	return before
-}
-
-// families yields the names of each family, in the order of their first ones.
-func (r *results) families() iter.Seq[[]string] {
-	return func(yield func([]string) bool) {
-		seen := map[string]bool{}
-		for _, first := range r.names {
-			if seen[familyName(first)] {
-				continue
-			}
-			seen[familyName(first)] = true
-			names := slices.DeleteFunc(slices.Clone(r.names),
-				func(n string) bool { return familyName(n) != familyName(first) })
-			if !yield(names) {
-				return
-			}
-		}
-	}
-}
-
-// unitsOf returns the units of some benchmarks, in input order.
-func (r *results) unitsOf(names []string) []string {
-	return slices.DeleteFunc(slices.Clone(r.units), func(unit string) bool {
-		return !slices.ContainsFunc(names, func(n string) bool { return len(r.values[n][unit]) > 0 })
-	})
 }
 
 // median returns the median of at least one value. For an even number, it is the larger of the two in the middle.
