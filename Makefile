@@ -6,6 +6,9 @@ PROGRAMS := agentledger aps
 # As releases are built: without C code, which also links faster. Only the race detector needs a C compiler.
 export CGO_ENABLED ?= 0
 
+# Without debugging information, the linker takes a quarter less time. The stacks of panics and races are the same.
+export GOFLAGS ?= -ldflags=-w
+
 .PHONY: build check test test-python test-typescript test-runtimes test-adapters test-n8n test-pages pictures race lint vuln fuzz fuzz-verifiers interop drill drill-signatures nightly bench soak deploy-check release release-check release-install-check clean
 
 build:
@@ -48,7 +51,7 @@ test-node: programs
 # The programs that Go tests start, which are built once for all packages (internal/test/servicetest).
 PROGRAMS_BUILT := AGENTLEDGER_TEST_PROGRAMS=$(CURDIR)/bin/test
 programs:
-	$(GO) build -buildvcs=false -tags dev -ldflags '-X main.testPasswords=yes' -o bin/test/ $(addprefix ./cmd/,$(PROGRAMS)) ./examples/toolloop ./examples/httptool ./examples/importer
+	$(GO) build -buildvcs=false -tags dev -ldflags '-w -X main.testPasswords=yes' -o bin/test/ $(addprefix ./cmd/,$(PROGRAMS)) ./examples/toolloop ./examples/httptool ./examples/importer
 
 # The client for Python: types, and tests against the real server.
 test-python: programs
