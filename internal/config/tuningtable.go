@@ -143,8 +143,7 @@ func (t *Tuning) anchorSettings() []setting {
 	return []setting{
 		{"anchor_first", choice{&t.AnchorFirst, []string{"auto", "always", "never"}},
 			"when the anchor of an event is written before the event is acknowledged: `auto` (with PostgreSQL " +
-				"without a synchronous standby), `always` or `never`; otherwise it is written within a second. " +
-				"[What it costs](performance.md#the-anchor-before-the-answer)",
+				"without a synchronous standby), `always` or `never`; otherwise it is written within a second",
 			"The operator, if the embedded store's disk may be rolled back (`always`)"},
 		{"accept_asynchronous", consent{&t.AcceptAsynchronous},
 			"your consent that PostgreSQL without a synchronous standby may lose acknowledged events without a " +
