@@ -101,7 +101,7 @@ func TestMetrics(t *testing.T) {
 // checkAlerts checks that every metric of ours in the alert rules and the manual exists.
 func checkAlerts(t *testing.T, figures string) {
 	t.Helper()
-	for _, name := range []string{"../deploy/monitor-alerts.yaml", "../docs/monitoring.md"} {
+	for _, name := range []string{"../deploy/monitor-alerts.yaml", "../docs/audit/monitor.md"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -148,7 +148,7 @@ func sameReceipt(p, q Receipt) bool {
 		slices.Equal(p.Hashes, q.Hashes) && p.Signature == q.Signature
 }
 
-// The receipt of the vector is the example of docs/cose-receipts.md.
+// The receipt of the vector is the example of docs/spec/cose-receipts.md.
 func TestReceiptVector(t *testing.T) {
 	v := readVector(t)
 	raw, err := hex.DecodeString(v.Receipt)
@@ -166,7 +166,7 @@ func TestReceiptVector(t *testing.T) {
 	if made, err := v.signer(t).SignReceipt(want, 1, []id.Hash{v.Entries[0].EventHash}); err != nil || !bytes.Equal(made.Bytes(), raw) {
 		t.Errorf("made: got %x, %v", made.Bytes(), err)
 	}
-	page, err := os.ReadFile("../docs/cose-receipts.md")
+	page, err := os.ReadFile("../docs/spec/cose-receipts.md")
 	if err != nil {
 		t.Fatal(err)
 	}

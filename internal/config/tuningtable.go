@@ -192,7 +192,7 @@ func (t *Tuning) witnessSettings() []setting {
 			"The operator, if the operators of witnesses allow fewer requests a day"},
 		{"witness_anchor", choice{&t.WitnessAnchor, []string{"off", "quorum"}},
 			"what confirms the head of a log whose anchor is lost: `off` for `adopt` only, `quorum` also for [a " +
-				"quorum of witnesses](witnesses.md#witnesses-as-anchor) that cosigned exactly this head",
+				"quorum of witnesses](audit/witnesses.md#witnesses-as-anchor) that cosigned exactly this head",
 			"The operator who trusts the quorum as much as the anchors"},
 		{"witness_contradiction", choice{&t.WitnessContradiction, []string{"freeze", "alarm"}},
 			"what happens if a witness reports twice in a row that it has seen a larger tree or a different " +
@@ -200,11 +200,11 @@ func (t *Tuning) witnessSettings() []setting {
 			"The operator of witnesses that are still being tried"},
 		{"log_list_qpd", number{&t.LogListQPD, 0, 0, math.MaxInt32},
 			"requests of one log to one witness in a day, as published in the [list of " +
-				"logs](witnesses.md#a-list-that-witnesses-follow); 0 is a day divided by `witness_interval`. " +
+				"logs](audit/witnesses.md#a-list-that-witnesses-follow); 0 is a day divided by `witness_interval`. " +
 				"Requires `--log-list-contact`",
 			"The operator, if the operator of a witness requests another number"},
 		{"directory_interval", duration{&t.DirectoryInterval, 10 * time.Second, time.Millisecond, day},
-			"minimum time between two appends to the [directory](directory.md)",
+			"minimum time between two appends to the [directory](spec/directory.md)",
 			"The operator, if the directory's log grows too fast"},
 		{"trace_ratio", share{&t.TraceRatio, 0.01},
 			"share of the requests that are traced to `--trace-endpoint`",

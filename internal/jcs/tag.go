@@ -17,7 +17,7 @@ import (
 //
 // Tag and Untag are inverse bijections between them. A payload in which a member is in recorded form
 // and differs from its exact form has the member $tagged with the value true. In every other payload
-// the names $number and $object have no meaning (docs/verification.md, section Exact numbers).
+// the names $number and $object have no meaning (docs/spec/signing.md, section Exact numbers).
 
 // TaggedMember is the name of the member that marks a payload in recorded form.
 const TaggedMember = "$tagged"

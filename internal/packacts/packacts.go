@@ -1,4 +1,4 @@
-// Package packacts derives the acts of an evidence pack: the lines of acts.ndjson, as docs/evidence.md specifies them.
+// Package packacts derives the acts of an evidence pack: the lines of acts.ndjson, as docs/spec/evidence-pack.md specifies them.
 //
 // Invariants:
 //

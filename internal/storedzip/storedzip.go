@@ -1,4 +1,4 @@
-// Package storedzip writes ZIP files without compression and with fixed times. docs/evidence.md specifies the format to
+// Package storedzip writes ZIP files without compression and with fixed times. docs/spec/evidence-pack.md specifies the format to
 // the byte; callers only create files and write their content.
 //
 // Invariants:

@@ -275,13 +275,13 @@ func (c *checker) checkCounts() error {
 // same order.
 func (c *checker) notCovered(r *Report) (names []string) {
 	if r.Request.Filters() {
-		names = append(names, "that no withheld event fits the request (docs/evidence.md)")
+		names = append(names, "that no withheld event fits the request (docs/spec/evidence-pack.md)")
 	}
 	names = append(names, FileRecords+": received_at, custody, policy, and whose key public_key is",
 		FileAgents+": display_name, custody, status, registered_at, ended_at, compromised_from")
 	if r.Approvals > 0 {
 		names = append(names, FileApprovals+": trace_id, policy_id, policy_version, policy_digest, rule_id, quorum, "+
-			"created_at, expires_at, email and name of people, members that docs/evidence.md does not list")
+			"created_at, expires_at, email and name of people, members that docs/spec/evidence-pack.md does not list")
 	}
 	if r.ActionsUnchecked > 0 {
 		names = append(names, fmt.Sprintf("%s: agent_id and tool_name of the %d approvals without payload", FileApprovals,

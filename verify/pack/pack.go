@@ -1,6 +1,6 @@
 // Package pack checks evidence packs: ZIP files that prove the content of an organization's log in
 // a range of events. A pack may also be a folder, or a ZIP file that another program made of the
-// same files. docs/evidence.md specifies the format to the byte.
+// same files. docs/spec/evidence-pack.md specifies the format to the byte.
 //
 // Invariants:
 //

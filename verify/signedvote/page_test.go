@@ -8,9 +8,9 @@ import (
 	"github.com/agentledger/agentledger/verify/signedvote"
 )
 
-// The worked example in docs/signed-votes.md verifies, and its intermediate values are those of this package.
+// The worked example in docs/spec/signed-votes.md verifies, and its intermediate values are those of this package.
 func TestWorkedExample(t *testing.T) {
-	page, err := os.ReadFile("../../docs/signed-votes.md")
+	page, err := os.ReadFile("../../docs/spec/signed-votes.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // Package signedvote builds and checks the passkey signatures of approvers: the text that a vote or the registration of
 // a voter key signs, the WebAuthn assertion over it, and the public key that must have made the assertion.
-// docs/signed-votes.md specifies all of it.
+// docs/spec/signed-votes.md specifies all of it.
 //
 // The service calls this package before it stores a vote, and verifiers call it on the stored events, so both apply the
 // same rules.

@@ -34,7 +34,7 @@ func checkSettings(_ context.Context, c config.Serve) (found []Finding) {
 			_, err = trust.Parse(text)
 		}
 		if err != nil {
-			found = append(found, attend("docs/witnesses.md has the form of the file",
+			found = append(found, attend("docs/audit/witnesses.md has the form of the file",
 				"--witness-policy-file: %v", err))
 		}
 	}

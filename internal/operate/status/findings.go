@@ -108,7 +108,7 @@ func integrityRules() []rule {
 		{"AgentledgerBadProof", Page, "look for bad memory, then run fsck",
 			grew(badProofs, "proof was invalid in 15 minutes and was not served",
 				"proofs were invalid in 15 minutes and were not served")},
-		{"AgentledgerContradicted", Page, "docs/witnesses.md: A contradiction",
+		{"AgentledgerContradicted", Page, "docs/audit/witnesses.md: A contradiction",
 			grew(contradictions, "witness has seen a different history of a log", "witnesses have seen different histories of logs")},
 		{"AgentledgerAnchorsLost", Page, manual + "Logs, anchors lost",
 			grew(anchorsLost, "time in 15 minutes, the anchors were removed or replaced under the process",
@@ -165,10 +165,10 @@ func lagRules() []rule {
 				fmt.Sprintf("%s waiting, limit %d", textcheck.Count(r.Events.Queued, "event is", "events are"),
 					r.Events.QueueLimit))
 		}},
-		{"AgentledgerWitnessesBehind", Ticket, "docs/witnesses.md",
+		{"AgentledgerWitnessesBehind", Ticket, "docs/audit/witnesses.md",
 			lasts(longestWait, witnessWait, func(r *Report) float64 { return r.Witnesses.WaitSeconds },
 				"a log has been waiting for its witnesses for %.0f s")},
-		{"AgentledgerCosignaturesOld", Ticket, "docs/witnesses.md: Quiet logs", func(r *Report, _ time.Time) string {
+		{"AgentledgerCosignaturesOld", Ticket, "docs/audit/witnesses.md: Quiet logs", func(r *Report, _ time.Time) string {
 			return textIf(r.Witnesses.OldestQuorumSeconds > oldestQuorum,
 				fmt.Sprintf("no quorum has cosigned a log for %.0f s", r.Witnesses.OldestQuorumSeconds))
 		}},

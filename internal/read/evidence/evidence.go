@@ -1,5 +1,5 @@
 // Package evidence exports evidence packs of an organization's log, and creates them while they are sent.
-// docs/evidence.md specifies the format, and package verify/pack checks it.
+// docs/spec/evidence-pack.md specifies the format, and package verify/pack checks it.
 //
 // Invariants:
 //

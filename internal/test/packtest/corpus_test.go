@@ -24,7 +24,7 @@ const corpusFile = "../../../testdata/packs/evidence-pack.json"
 // corpus returns the vectors: the samples, those with one change, and damaged ZIP files.
 func corpus(t *testing.T) vectors.File {
 	l := packtest.NewSampleLog(t)
-	f := vectors.File{Kind: "evidence-pack", About: "Evidence packs with the log's pinned key (docs/evidence.md)."}
+	f := vectors.File{Kind: "evidence-pack", About: "Evidence packs with the log's pinned key (docs/spec/evidence-pack.md)."}
 	add := func(name string, b []byte, verdict string, expect map[string]any) {
 		f.Vectors = append(f.Vectors, vectors.Vector{Name: name, Verdict: verdict, Expect: expect,
 			Input: map[string]any{"pack_b64": base64.StdEncoding.EncodeToString(b), "key": l.Key().String()}})

@@ -28,7 +28,7 @@ type Selection struct {
 	Dropped    []id.Index // statements that approvals.ndjson does not have
 }
 
-// Pack makes the parts of a pack, as specified in docs/evidence.md.
+// Pack makes the parts of a pack, as specified in docs/spec/evidence-pack.md.
 func (l *Log) Pack(a Selection) *Parts {
 	l.t.Helper()
 	l.tiles = newTiles(l.leaves(a.Size))

@@ -1,5 +1,5 @@
 // Package readers runs each reader of a log in this repository against dishonest servers. The table of the results is
-// also in docs/monitoring.md.
+// also in docs/audit/readers.md.
 package readers
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/agentledger/agentledger/tlog"
 )
 
-var update = flag.Bool("update", false, "write the table of docs/monitoring.md anew")
+var update = flag.Bool("update", false, "write the table of docs/audit/readers.md anew")
 
 func TestMain(m *testing.M) { os.Exit(servicetest.Main(m)) }
 
@@ -41,13 +41,13 @@ var yes = accepts("", "")
 
 // notes maps marks to the explanations why a reader accepts a dishonest server.
 var notes = []struct{ mark, text string }{
-	{"¹", "It keeps nothing between two runs. It checks each bundle under the pinned key, and this bundle is right. A monitor compares trees, as does the second proof by the [directory](directory.md#the-second-proof)."},
+	{"¹", "It keeps nothing between two runs. It checks each bundle under the pinned key, and this bundle is right. A monitor compares trees, as does the second proof by the [directory](../spec/directory.md#the-second-proof)."},
 	{"²", "It has a key and no policy, so it looks at no cosignatures. `verify.Check` takes the policy's witnesses."},
 	{"³", "It names the time by which a quorum had cosigned. A bundle shows what the log contained by then, and does not claim to be recent."},
 	{"⁴", "It states that the cosignature is in the future or proves no time. What the witness saw still counts."},
 	{"⁵", "It shows the age of the view, and that it may be out of date."},
 	{"⁶", "A bundle may rest on an older checkpoint. The page states that this one is in the history of the larger tree that it saw, after it proved that."},
-	{"⁷", "It keeps nothing between two runs, and trusts the keys that it was given and no other. It checks the statement of the new key [as a bundle](verification.md#a-new-key)."},
+	{"⁷", "It keeps nothing between two runs, and trusts the keys that it was given and no other. It checks the statement of the new key [as a bundle](../spec/log.md#a-new-key)."},
 	{"⁸", "It keeps nothing between two runs, and the key that was replaced is pinned. Pin the new key after a rotation."},
 }
 
@@ -227,7 +227,7 @@ func TestRows(t *testing.T) {
 }
 
 const (
-	document = "../../../docs/monitoring.md"
+	document = "../../../docs/audit/readers.md"
 	begin    = "<!-- the table of internal/test/readers -->\n"
 	end      = "<!-- end of the table -->"
 )

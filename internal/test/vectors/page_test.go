@@ -18,13 +18,13 @@ import (
 	"github.com/agentledger/agentledger/verify"
 )
 
-// Others write verifiers from the tables of docs/verification.md. They are compared with the code: each table has
+// Others write verifiers from the tables of docs/spec/bundle.md. They are compared with the code: each table has
 // exactly the members of its document, and the code accepts exactly the values of each member that the table's words
 // mean.
 
 func page(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "docs", "verification.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "spec", "bundle.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestPageHasEachMember(t *testing.T) {
 }
 
 func TestPageHasEachVerdict(t *testing.T) {
-	_, verdicts, _ := strings.Cut(page(t), "\n### The verdicts\n")
+	_, verdicts, _ := strings.Cut(page(t), "\n## The verdicts\n")
 	for _, name := range membersOf[verify.Report]() {
 		six := strings.HasSuffix(name, "_ok") && name != "directory_ok"
 		if got := strings.Contains(verdicts, "\n**`"+name+"`**"); got != six {

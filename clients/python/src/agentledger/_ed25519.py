@@ -1,4 +1,4 @@
-"""Ed25519 by the rule of the service and its verifier (docs/verification.md, Ed25519).
+"""Ed25519 by the rule of the service and its verifier (docs/spec/bundle.md, Ed25519).
 
 - A public key is the canonical encoding of a point of the prime-order subgroup other than the identity.
 - R of a signature is not of small order, S is below the order of the group, and the equation has no cofactor.

@@ -4,7 +4,7 @@
 - The recorded form is what a payload contains: such a number is {"$number": "<digits>"}, and an object whose only
   member has one of the reserved names is the value of {"$object": ...}. The payload then has the member $tagged.
 
-The rules are in docs/verification.md, section Exact numbers.
+The rules are in docs/spec/signing.md, section Exact numbers.
 """
 
 from __future__ import annotations

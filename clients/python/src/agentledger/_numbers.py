@@ -103,7 +103,7 @@ def _digits_of(value: float) -> tuple[str, int]:
 def read_exact(text: str) -> tuple[str, bool] | None:
     """Return the exact form of a number literal, and whether canonical JSON can carry it; None beyond the limits.
 
-    Errors are ValueError for a text that is not a number literal. The rules are in docs/verification.md, Exact numbers.
+    Errors are ValueError for a text that is not a number literal. The rules are in docs/spec/signing.md, Exact numbers.
     """
     match = _LITERAL.fullmatch(text)
     if match is None:

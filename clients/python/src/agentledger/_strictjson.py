@@ -1,6 +1,6 @@
 """Strict JSON texts: one value, UTF-8, no duplicate member, no lone surrogate, at most 64 levels, exact numbers.
 
-These are the rules of the service and of the verifier (docs/verification.md, JSON).
+These are the rules of the service and of the verifier (docs/spec/bundle.md, JSON).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 // Values with numbers that canonical JSON (RFC 8785) cannot carry, such as 64-bit integers: the exact form that a tool
-// receives, and the recorded form that a payload contains. The rules are in docs/verification.md, section Exact numbers.
+// receives, and the recorded form that a payload contains. The rules are in docs/spec/signing.md, section Exact numbers.
 
 import { InvalidValue } from "../errors.js";
 import { readExact } from "./number.js";

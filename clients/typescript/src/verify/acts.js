@@ -1,4 +1,4 @@
-// The acts of an evidence pack (docs/evidence.md, The acts): derived from its events and approvals, and compared with
+// The acts of an evidence pack (docs/spec/evidence-pack.md, The acts): derived from its events and approvals, and compared with
 // acts.ndjson.
 
 import { rewrite } from "../canonical/write.js";

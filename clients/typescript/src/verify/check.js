@@ -1,4 +1,4 @@
-// The six verdicts on a bundle, and the seventh on a second proof: the rules of docs/verification.md.
+// The six verdicts on a bundle, and the seventh on a second proof: the rules of docs/spec/bundle.md.
 
 import { hex, unhex } from "../bytes.js";
 import { sha256hex } from "../crypto/sha256.js";

@@ -1,4 +1,4 @@
-// The forms of values in documents: the terms of docs/verification.md, each as a predicate.
+// The forms of values in documents: the terms of docs/spec/bundle.md, each as a predicate.
 
 import { Malformed } from "../errors.js";
 

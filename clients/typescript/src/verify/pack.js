@@ -1,4 +1,4 @@
-// Offline verification of evidence packs: the steps of docs/evidence.md.
+// Offline verification of evidence packs: the steps of docs/spec/evidence-pack.md.
 
 import { fromUTF8, hex } from "../bytes.js";
 import { LedgerError, Mismatch, Unproved, Unreadable, printable } from "../errors.js";
@@ -139,13 +139,13 @@ function notCovered({ begin, request, acts }, approvals, actionsUnchecked, voter
   const { agent_id: agent, tool, trace_id: trace, envelopes } = request;
   const filtered = agent !== null || tool !== null || trace !== null;
   const names = [];
-  if (filtered) names.push("that no withheld event fits the request (docs/evidence.md)");
+  if (filtered) names.push("that no withheld event fits the request (docs/spec/evidence-pack.md)");
   names.push("records.ndjson: received_at, custody, policy, and whose key public_key is");
   names.push("agents.json: display_name, custody, status, registered_at, ended_at, compromised_from");
   if (approvals > 0) {
     names.push(
       "approvals.ndjson: trace_id, policy_id, policy_version, policy_digest, rule_id, quorum, created_at, expires_at, " +
-        "email and name of people, members that docs/evidence.md does not list",
+        "email and name of people, members that docs/spec/evidence-pack.md does not list",
     );
   }
   if (actionsUnchecked > 0) {

@@ -1,4 +1,4 @@
-// Signed votes in evidence packs (docs/signed-votes.md): the passkeys registered as voter keys, and the votes that they
+// Signed votes in evidence packs (docs/spec/signed-votes.md): the passkeys registered as voter keys, and the votes that they
 // signed.
 
 import { fresh, unhex } from "../bytes.js";

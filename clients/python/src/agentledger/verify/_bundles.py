@@ -1,4 +1,4 @@
-"""Bundles, parsed strictly (docs/verification.md, The bundle)."""
+"""Bundles, parsed strictly (docs/spec/bundle.md, The bundle)."""
 
 from __future__ import annotations
 

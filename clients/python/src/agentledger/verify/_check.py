@@ -1,4 +1,4 @@
-"""The check of a bundle: six verdicts, and a seventh of a second proof (docs/verification.md, The verdicts).
+"""The check of a bundle: six verdicts, and a seventh of a second proof (docs/spec/bundle.md, The verdicts).
 
 The result depends only on the arguments. No part of a bundle counts because of another part that is not proved.
 """

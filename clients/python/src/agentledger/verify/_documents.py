@@ -1,4 +1,4 @@
-"""The three documents of an event: entry, record and envelope (docs/verification.md, The rules of a verifier)."""
+"""The three documents of an event: entry, record and envelope (docs/spec/bundle.md, The rules of a verifier)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passkeys by the rules of docs/signed-votes.md: public keys of three kinds, and WebAuthn assertions over a text."""
+"""Passkeys by the rules of docs/spec/signed-votes.md: public keys of three kinds, and WebAuthn assertions over a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The acts of a pack (docs/evidence.md, The acts), derived from its events and approvals, and compared with acts.ndjson."""
+"""The acts of a pack (docs/spec/evidence-pack.md, The acts), derived from its events and approvals, and compared with acts.ndjson."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The check of a pack, step by step (docs/evidence.md, The check)."""
+"""The check of a pack, step by step (docs/spec/evidence-pack.md, The check)."""
 
 from __future__ import annotations
 
@@ -161,13 +161,13 @@ def _open_by_any(text: str, keys: list[_Key]) -> Checkpoint:
 
 def _not_covered(f: Facts, may_hide_retirements: bool) -> list[str]:
     """List what no check covers, in the words of `aps verify`."""
-    names = ["that no withheld event fits the request (docs/evidence.md)"] if f.filtered else []
+    names = ["that no withheld event fits the request (docs/spec/evidence-pack.md)"] if f.filtered else []
     names.append("records.ndjson: received_at, custody, policy, and whose key public_key is")
     names.append("agents.json: display_name, custody, status, registered_at, ended_at, compromised_from")
     if f.approvals:
         names.append(
             "approvals.ndjson: trace_id, policy_id, policy_version, policy_digest, rule_id, quorum, created_at, "
-            "expires_at, email and name of people, members that docs/evidence.md does not list"
+            "expires_at, email and name of people, members that docs/spec/evidence-pack.md does not list"
         )
     if f.actions_unchecked:
         names.append(
