@@ -13,13 +13,6 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// shopPolicy is the policy of examples/README.md.
-const shopPolicy = `{"policy_id":"shop","name":"Shop","rules":[
-	{"rule_id":"refunds","tool":"acme.payments.refund","decision":"allow_with_obligation","obligations":[{"type":"human_approval"}]},
-	{"rule_id":"http-refunds","tool":"shop.refunds.post","decision":"allow_with_obligation","obligations":[{"type":"human_approval"}]},
-	{"rule_id":"customers","tool":"acme.customers.**","decision":"deny","reason":"Customers are not the agent's business"},
-	{"rule_id":"http-customers","tool":"shop.customers.**","decision":"deny","reason":"Customers are not the agent's business"}]}`
-
 // shop is a server with which the examples run, in their own folder.
 type shop struct {
 	*refunder
@@ -29,7 +22,7 @@ type shop struct {
 func newShop(t *testing.T) *shop {
 	t.Helper()
 	s := newShopWithoutPolicy(t)
-	if err := s.person.callConsole(t.Context(), "POST", "/policies", rawJSON(shopPolicy), nil); err != nil {
+	if err := s.person.callConsole(t.Context(), "POST", "/policies", rawJSON(readFile(t, "../../examples/shop.json")), nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.person.callConsole(t.Context(), "POST", "/policies/shop/activate", struct{}{}, nil); err != nil {

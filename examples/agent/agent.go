@@ -31,7 +31,7 @@ func Guard(ctx context.Context, folder string, denied id.Tool) (*guard.Guard, er
 		return nil, err
 	}
 	if decision.Decision != id.Deny {
-		return nil, fmt.Errorf("nothing would be enforced: no active policy denies %s. Activate the policy of examples/README.md first", denied)
+		return nil, fmt.Errorf("nothing would be enforced: no active policy denies %s. Activate examples/shop.json first", denied)
 	}
 	journal, err := guard.OpenJournal(folder, guard.JournalOptions{})
 	if err != nil {
@@ -53,15 +53,19 @@ func loadSigner() (*client.Signer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("APS_ORG: %w", err)
 	}
-	seed, err := os.ReadFile(os.Getenv("APS_KEY_FILE"))
-	if err != nil {
-		return nil, fmt.Errorf("APS_KEY_FILE: %w", err)
+	key := os.Getenv("APS_KEY")
+	if file := os.Getenv("APS_KEY_FILE"); file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("APS_KEY_FILE: %w", err)
+		}
+		key = string(text)
 	}
 	who := client.Identity{Organization: organization, Agent: id.Agent(os.Getenv("APS_AGENT")),
 		Key: id.Key(os.Getenv("APS_KEY_ID"))}
-	signer, err := client.ParseSigner(who, string(seed))
+	signer, err := client.ParseSigner(who, key)
 	if err != nil {
-		return nil, fmt.Errorf("APS_AGENT, APS_KEY_ID, APS_KEY_FILE: %w", err)
+		return nil, fmt.Errorf("APS_AGENT, APS_KEY_ID, APS_KEY: %w", err)
 	}
 	return signer, nil
 }

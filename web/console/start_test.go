@@ -231,8 +231,13 @@ for line in sys.stdin:
         print(json.dumps({"jsonrpc": "2.0", "id": call["id"], "result": answers[call["method"]]}), flush=True)
 `
 
-// runMCP starts the server of a client's configuration as the client does, calls a tool and returns the answers.
 func runMCP(t *testing.T, folder, configuration string, environment []string) string {
+	t.Helper()
+	return callMCP(t, folder, configuration, "read_file", environment)
+}
+
+// callMCP starts the server of a client's configuration as the client does, calls a tool and returns the answers.
+func callMCP(t *testing.T, folder, configuration, tool string, environment []string) string {
 	t.Helper()
 	var read struct {
 		Servers map[string]struct {
@@ -258,11 +263,11 @@ func runMCP(t *testing.T, folder, configuration string, environment []string) st
 	}
 	calls := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
-{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read_file","arguments":{"path":"a.txt"}}}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"` + tool + `","arguments":{"path":"a.txt"}}}
 `
 	write(t, folder, "calls", calls)
-	// The input ends after the answer to the call.
-	return shell(t, folder, `PATH="$PWD:$PATH"; mkfifo answers; { cat calls; while read -r line; do echo "$line" >&2; case $line in *'"id":2'*) break; esac; done < answers; } | `+
+	// The input ends after both answers; a denial may come before the answer to initialize.
+	return shell(t, folder, `PATH="$PWD:$PATH"; mkfifo answers; { cat calls; n=0; while [ $n -lt 2 ] && read -r line; do echo "$line" >&2; case $line in *'"id":'*) n=$((n+1)); esac; done < answers; } | `+
 		program+" > answers", environment...)
 }
 
