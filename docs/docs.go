@@ -1,9 +1,9 @@
 // Package docs contains the documents that the service itself serves.
 package docs
 
-import _ "embed"
+import "embed"
 
-// Operations is operations.md, the runbook. The service serves the parts that its alerts refer to.
+// Runbooks contains the pages of runbooks/, which state what to do about each alert.
 //
-//go:embed operations.md
-var Operations string
+//go:embed runbooks/*.md
+var Runbooks embed.FS

@@ -40,7 +40,11 @@ func (s *Server) verifyFrames() (map[string]page.Frame, error) {
 
 // runbookFrames returns the page for operators with an alert.
 func (s *Server) runbookFrames() (map[string]page.Frame, error) {
-	return map[string]page.Frame{"": s.helpFrame(runbooksPath, runbooksPage, "Runbooks", help.ReadRunbooks(docs.Operations))}, nil
+	runbooks, err := help.ReadRunbooks(docs.Runbooks)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]page.Frame{"": s.helpFrame(runbooksPath, runbooksPage, "Runbooks", runbooks)}, nil
 }
 
 // apiFrames returns the list of all calls, and a page for each area.

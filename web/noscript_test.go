@@ -22,7 +22,7 @@ func TestPagesWithoutScripts(t *testing.T) {
 	for path, want := range map[string][]string{
 		"/":                               {"Find an event", "Open the event"},
 		"/help":                           {"How to verify", "aps verify november.zip"},
-		"/help/runbooks":                  {"AgentledgerLedgerFrozen", "The clock"},
+		"/help/runbooks":                  {"AgentledgerLedgerFrozen", "fsfreeze --unfreeze DIR"},
 		"/clients":                        {"npm install https://log.example/clients/agentledger-client-"},
 		"/check":                          {"The checks need JavaScript", "aps verify"},
 		"/log/red":                        {"Latest acts", "acme.orders.read", "The checks need JavaScript", "aps monitor --url"},

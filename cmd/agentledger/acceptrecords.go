@@ -87,7 +87,7 @@ func (c acceptRecordsCommand) findContradictions(ctx context.Context, s *datadir
 		found, err := stated.CompareStore(ctx, s.Engine, stored.Identity())
 		return found, t, err
 	}
-	return nil, 0, fmt.Errorf("there is no organization %s", c.Slug)
+	return nil, 0, fmt.Errorf("no organization that is held has the slug %s", c.Slug)
 }
 
 // subjectsAtOnce is how many subjects one event names.

@@ -68,7 +68,7 @@ func (t *Tuning) eventSettings() []setting {
 			"The operator, if late events indicate replays and no agent works offline"},
 		{"clock_max_gap", duration{&t.ClockMaxGap, 31 * day, 0, 100 * year},
 			"how much later than the latest trusted time the service may start ([the " +
-				"clock](operations.md#the-clock)): a later clock is not trusted until the operator accepts it; 0 " +
+				"clock](runbooks/integrity.md#agentledgerclockheld)): a later clock is not trusted until the operator accepts it; 0 " +
 				"is no limit",
 			"The operator of a service that pauses for longer, or of one whose restarts are watched closely"},
 		{"workflow_silence", duration{&t.WorkflowSilence, day, time.Millisecond, year},
@@ -111,7 +111,7 @@ func (t *Tuning) connectionSettings() []setting {
 	return []setting{
 		{"max_connections", number{&t.MaxConnections, 8192, 0, many},
 			"open connections on each listener; idle ones are closed to accept new ones; less if the process may " +
-				"open only [few files](operations.md#open-files). 0: as many as those allow",
+				"open only [few files](operate/configure.md#open-files). 0: as many as those allow",
 			"The operator, if `agentledger_connections_refused_total` grows"},
 		{"header_timeout", duration{&t.HeaderTimeout, 5 * time.Second, 0, hour},
 			"how long a request's headers may take to arrive, from their first byte; then the response is 408 " +
@@ -124,7 +124,7 @@ func (t *Tuning) connectionSettings() []setting {
 			"The operator, for clients on very slow connections"},
 		{"request_timeout", duration{&t.RequestTimeout, 20 * time.Second, 0, hour},
 			"how long a request may take, from the end of its headers ([a store that " +
-				"hangs](operations.md#a-store-that-hangs)); then the response is 503. The arrival of its body " +
+				"hangs](runbooks/integrity.md#agentledgerappendhangs)); then the response is 503. The arrival of its body " +
 				"and the requested time of a long poll are added; 0 is no limit",
 			"The operator, together with the time-out of the proxy"},
 		{"answer_timeout", duration{&t.AnswerTimeout, time.Minute, 0, hour},
@@ -161,7 +161,7 @@ func (t *Tuning) mailSettings() []setting {
 	return []setting{
 		{"stranger_mails", number{&t.StrangerMails, 100, 1, 100000},
 			"how many mails an organization can cause in a day (UTC) to addresses that are not members: [limits " +
-				"of mails](operations.md#mail)",
+				"of mails](operate/configure.md#mail)",
 			"The operator, if organizations invite more people in a day"},
 	}
 }

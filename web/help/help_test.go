@@ -2,11 +2,13 @@ package help_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/agentledger/agentledger/docs"
 	"github.com/agentledger/agentledger/internal/http/edge"
@@ -165,27 +167,39 @@ func TestRunbooksOfAlerts(t *testing.T) {
 	if n := strings.Count(string(file), "- alert:"); n != len(want) || n < 50 {
 		t.Errorf("%d of %d alerts have a runbook", len(want), n)
 	}
-	r := help.ReadRunbooks(docs.Operations)
-	anchors := map[string]bool{"alerts": true, "about": true}
-	texts := string(r.Intro)
-	for _, a := range r.Alerts {
-		got = append(got, a.Name+" "+a.Severity)
-		anchors[a.Name] = true
-		texts += string(a.Do)
+	pages, err := help.ReadRunbooks(docs.Runbooks)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, s := range r.Sections {
-		if anchors[s.ID] {
-			t.Errorf("the anchor %s is there twice", s.ID)
+	anchors, texts := make(map[string]bool), ""
+	anchor := func(id string) {
+		if anchors[id] {
+			t.Errorf("the anchor %s is there twice", id)
 		}
-		anchors[s.ID] = true
-		texts += string(s.Text)
+		anchors[id] = true
+	}
+	for _, p := range pages {
+		anchor(p.ID)
+		texts += string(p.Intro)
+		if p.Title == "" || p.Intro == "" {
+			t.Errorf("%s has no title or no introduction", p.ID)
+		}
+		for _, a := range p.Alerts {
+			anchor(a.Name)
+			got = append(got, a.Name+" "+a.Severity)
+			texts += string(a.Symptom + a.Steps)
+		}
 	}
 	slices.Sort(want)
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	for _, found := range regexp.MustCompile(`href="#([^"]+)"`).FindAllStringSubmatch(texts, -1) {
+	links := regexp.MustCompile(`href="#([^"]+)"`).FindAllStringSubmatch(texts, -1)
+	if len(links) < 20 {
+		t.Errorf("found %d links between runbooks", len(links))
+	}
+	for _, found := range links {
 		if !anchors[found[1]] {
 			t.Errorf("a link leads to #%s, which is not there", found[1])
 		}
@@ -197,31 +211,63 @@ func TestRunbooksOfAlerts(t *testing.T) {
 	}
 }
 
-func TestMarkdown(t *testing.T) {
-	document := "# T\n\n## Alerts\n\nSee `a<b` and\n**the [x](#other)**.\n\n| Alert | | To do |\n|---|---|---|\n| `AgentledgerA` | page | [o](#other), [c](cluster.md#x) |\n" +
-		"\n## Not linked\n\n## Other\n\n- one\n  more\n- [two](../deploy/a.yaml)\n\n```sh\n## no heading <b>\n```\n\n### Below\n\n1. first\n2. second\n\n| A | B |\n|---|---|\n| x \\| y | <script> |\n"
-	r := help.ReadRunbooks(document)
-	var got strings.Builder
-	got.WriteString(string(r.Intro))
-	for _, a := range r.Alerts {
-		got.WriteString(a.Name + " " + a.Severity + " " + string(a.Do) + "\n")
+// A section that is not the runbook of an alert is an error, and so is a link to a runbook that is not there.
+func TestReadRunbooksErrors(t *testing.T) {
+	const good = "# A\n\nText.\n\n## AgentledgerA\n\n**Page.** It is full.\n\n1. Empty it.\n"
+	for _, test := range []struct{ name, document, want string }{
+		{"no severity", "# A\n\n## AgentledgerA\n\nIt is full.\n\n1. Empty it.\n", `runbooks/a.md: section "AgentledgerA" is not a runbook`},
+		{"unknown severity", "# A\n\n## AgentledgerA\n\n**Mail.** It is full.\n\n1. Empty it.\n", `runbooks/a.md: section "AgentledgerA" is not a runbook`},
+		{"no steps", "# A\n\n## AgentledgerA\n\n**Page.** It is full.\n\n- Empty it.\n", `runbooks/a.md: section "AgentledgerA" is not a runbook`},
+		{"another section", good + "\n### More\n\n**Page.** It is full.\n\n1. Empty it.\n", `runbooks/a.md: section "More" is not a runbook`},
+		{"link", good + "2. See [B](#agentledgerb).\n", `runbooks/a.md: section "AgentledgerA" links to #agentledgerb, which is not a runbook`},
+		{"link to another page", good + "2. See [B](b.md#agentledgerb).\n", `runbooks/a.md: section "AgentledgerA" links to #agentledgerb, which is not a runbook`},
+		{"good", good + "2. See [A](a.md#agentledgera) and [backups](../operate/backup.md#restore).\n", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := help.ReadRunbooks(fstest.MapFS{"runbooks/a.md": {Data: []byte(test.document)}})
+			if got := fmt.Sprint(err); got != test.want && (err != nil || test.want != "") {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
 	}
-	for _, s := range r.Sections {
-		got.WriteString(s.ID + " " + string(s.Title) + "\n" + string(s.Text))
+}
+
+func TestMarkdown(t *testing.T) {
+	files := fstest.MapFS{
+		"runbooks/first.md": {Data: []byte("# T `a`\n\nSee `a<b` and\n**the [x](second.md#agentledgerb)**.\n\n## AgentledgerA\n\n**Page.** [o](#agentledgera), [c](../cluster.md#x).\n" +
+			"\n1. first\n2. second\n\n   ```sh\n   ## no heading <b>\n   ```\n\n- one\n  more\n- [two](../../deploy/a.yaml)\n")},
+		"runbooks/second.md": {Data: []byte("# U\n\nV.\n\n## AgentledgerB\n\n**Ticket.** Full.\n\n1. Look.\n\n| A | B |\n|---|---|\n| x \\| y | <script> |\n")},
+	}
+	pages, err := help.ReadRunbooks(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for _, p := range pages {
+		got.WriteString(p.ID + " " + string(p.Title) + "\n" + string(p.Intro))
+		for _, a := range p.Alerts {
+			got.WriteString(a.Name + " " + a.Severity + "\n" + string(a.Symptom+a.Steps))
+		}
 	}
 	const repository = "https://github.com/agentledger/agentledger/blob/main/"
-	want := `<p>See <code>a&lt;b</code> and
-<b>the <a href="#other">x</a></b>.</p>
-AgentledgerA page <a href="#other">o</a>, <a href="` + repository + `docs/cluster.md#x">c</a>
-other Other
+	want := `first T <code>a</code>
+<p>See <code>a&lt;b</code> and
+<b>the <a href="#AgentledgerB">x</a></b>.</p>
+AgentledgerA page
+<p><a href="#AgentledgerA">o</a>, <a href="` + repository + `docs/cluster.md#x">c</a>.</p>
+<ol class="list"><li class="tight"><b>1.</b> first</li>
+<li class="tight"><b>2.</b> second<figure class="code"><pre tabindex="0" role="group" aria-label="Code">## no heading &lt;b&gt;</pre></figure>
+</li>
+</ol>
 <ul class="list"><li class="tight">one
 more</li>
 <li class="tight"><a href="` + repository + `deploy/a.yaml">two</a></li>
 </ul>
-<figure class="code"><pre tabindex="0" role="group" aria-label="Code">## no heading &lt;b&gt;</pre></figure>
-below Below
-<ol class="list"><li class="tight"><b>1.</b> first</li>
-<li class="tight"><b>2.</b> second</li>
+second U
+<p>V.</p>
+AgentledgerB ticket
+<p>Full.</p>
+<ol class="list"><li class="tight"><b>1.</b> Look.</li>
 </ol>
 <table class="rows keep">
 <thead><tr><th scope="col" class="wrap">A</th><th scope="col" class="wrap">B</th></tr></thead>

@@ -1,92 +1,101 @@
 package help
 
 import (
+	"fmt"
 	"html/template"
+	"io/fs"
+	"path"
 	"regexp"
-	"slices"
 	"strings"
 )
 
 // repositoryURL is where the documents are that the service does not serve.
 const repositoryURL = "https://github.com/agentledger/agentledger/blob/main/"
 
-// Runbooks states what to do about each alert.
+// Runbooks is a page of docs/runbooks: the alerts of one kind.
 type Runbooks struct {
-	Intro    template.HTML
-	Alerts   []Alert
-	Sections []Runbook // what the alerts refer to, directly or indirectly, in the order of the document
+	ID     string // the name of its file without .md
+	Title  template.HTML
+	Intro  template.HTML
+	Alerts []Alert
 }
 
 // Alert is an alert of deploy/alerts.yaml.
 type Alert struct {
 	Name     string
 	Severity string        // page or ticket
-	Do       template.HTML // what to do
+	Symptom  template.HTML // what happens
+	Steps    template.HTML // what to do
 }
 
-// Runbook is a section of docs/operations.md.
-type Runbook struct {
-	ID    string
-	Main  bool // has a heading of the second level, otherwise of the third
-	Title template.HTML
-	Text  template.HTML
-}
+// alertText is the text of an alert: its severity, the symptom, an empty line, and numbered steps.
+var alertText = regexp.MustCompile(`(?s)^\s*\*\*(Page|Ticket)\.\*\* (.+?)\n\n(1\. .+)$`)
 
-var (
-	alertRow = regexp.MustCompile("(?m)^\\| `(Agentledger\\w+)` \\| (\\w+) \\| (.*) \\|$")
-	ownLink  = regexp.MustCompile(`\]\(#([^)]+)\)`)
-)
-
-// ReadRunbooks returns the alerts of docs/operations.md and its sections that they refer to.
-func ReadRunbooks(document string) *Runbooks {
-	sections := splitSections(document)
-	find := func(id string) int {
-		return slices.IndexFunc(sections, func(s section) bool { return s.ID == id })
+// ReadRunbooks returns the pages of docs/runbooks in the order of their files' names. It returns an error if a section of a
+// page is not the runbook of an alert, or if a link leads to the runbook of an alert that has none.
+func ReadRunbooks(documents fs.FS) ([]Runbooks, error) {
+	names, err := fs.Glob(documents, "runbooks/*.md")
+	if err != nil {
+		return nil, fmt.Errorf("list runbooks: %w", err)
 	}
-	r := new(Runbooks)
-	alerts := find("alerts")
-	if alerts < 0 {
-		return r
-	}
-	shown := make([]bool, len(sections))
-	shown[alerts] = true // its links lead to the alerts
-	var include func(text string)
-	include = func(text string) {
-		for _, found := range ownLink.FindAllStringSubmatch(text, -1) {
-			at := find(found[1])
-			if at < 0 || shown[at] {
-				continue
-			}
-			for end := at; end < len(sections) && (end == at || sections[end].Level > sections[at].Level); end++ {
-				if !shown[end] {
-					shown[end] = true
-					include(sections[end].text)
-				}
+	files, alerts := make([][]section, len(names)), make(map[string]string)
+	for i, name := range names {
+		text, err := fs.ReadFile(documents, name)
+		if err != nil {
+			return nil, fmt.Errorf("read runbooks: %w", err)
+		}
+		files[i] = splitSections(string(text))
+		for _, s := range files[i] {
+			if s.Level > 1 {
+				alerts[s.ID] = s.Title
 			}
 		}
 	}
-	intro, _, _ := strings.Cut(sections[alerts].text, "\n| Alert |")
-	include(sections[alerts].text)
-	r.Intro = renderMarkdown(intro, documentURL)
-	for _, found := range alertRow.FindAllStringSubmatch(sections[alerts].text, -1) {
-		r.Alerts = append(r.Alerts, Alert{Name: found[1], Severity: found[2], Do: renderInline(found[3], documentURL)})
-	}
-	for i, s := range sections {
-		if shown[i] && i != alerts {
-			r.Sections = append(r.Sections, Runbook{ID: s.ID, Main: s.Level == 2, Title: renderInline(s.Title, documentURL),
-				Text: renderMarkdown(s.text, documentURL)})
+	pages := make([]Runbooks, len(names))
+	for i, name := range names {
+		if pages[i], err = readPage(strings.TrimSuffix(path.Base(name), ".md"), files[i], alerts); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return r
+	return pages, nil
 }
 
-// documentURL returns the address of a link of a document in docs. Sections of the same document are on the same page.
-func documentURL(target string) string {
-	switch {
-	case strings.HasPrefix(target, "#"), strings.Contains(target, "://"):
+// readPage returns the page with the sections. alerts are the names of all alerts, by the fragments that lead to them.
+func readPage(id string, sections []section, alerts map[string]string) (Runbooks, error) {
+	p := Runbooks{ID: id}
+	for _, s := range sections {
+		for _, link := range alertLink.FindAllStringSubmatch(s.text, -1) {
+			if alerts[link[1]] == "" {
+				return Runbooks{}, fmt.Errorf("section %q links to #%s, which is not a runbook", s.Title, link[1])
+			}
+		}
+		url := func(target string) string { return runbookURL(target, alerts) }
+		if s.Level == 1 {
+			p.Title, p.Intro = renderInline(s.Title, url), renderMarkdown(s.text, url)
+			continue
+		}
+		found := alertText.FindStringSubmatch(s.text)
+		if s.Level != 2 || found == nil {
+			return Runbooks{}, fmt.Errorf("section %q is not a runbook", s.Title)
+		}
+		p.Alerts = append(p.Alerts, Alert{Name: s.Title, Severity: strings.ToLower(found[1]),
+			Symptom: renderMarkdown(found[2], url), Steps: renderMarkdown(found[3], url)})
+	}
+	return p, nil
+}
+
+// alertLink matches the target of a link to a runbook, of the same document or of another one in docs/runbooks.
+var alertLink = regexp.MustCompile(`\]\((?:[a-z]+\.md)?#([^)]+)\)`)
+
+// runbookURL returns the address of a link of a document in docs/runbooks. All runbooks are on one page, and the anchor of
+// each is the name of its alert.
+func runbookURL(target string, alerts map[string]string) string {
+	_, fragment, _ := strings.Cut(target, "#")
+	switch name := alerts[fragment]; {
+	case name != "":
+		return "#" + name
+	case strings.Contains(target, "://"):
 		return target
-	case strings.HasPrefix(target, "../"):
-		return repositoryURL + strings.TrimPrefix(target, "../")
 	}
-	return repositoryURL + "docs/" + target
+	return repositoryURL + path.Join("docs/runbooks", target)
 }

@@ -197,7 +197,7 @@ func TestService(t *testing.T) {
 	p.Post("/operator/signin", "do", "sign-in", "secret", servicetest.Secret).Want(t, "sign in", http.StatusSeeOther)
 	wantStatus(t, s, p, 1)
 	for _, path := range []string{"/operator", "/operator/service"} {
-		p.Get(path).Want(t, path, http.StatusOK, "Read-only", "The service is read-only.", "To do: docs/operations.md")
+		p.Get(path).Want(t, path, http.StatusOK, "Read-only", "The service is read-only.", "To do: see /help/runbooks#AgentledgerReadOnlyMode")
 	}
 }
 

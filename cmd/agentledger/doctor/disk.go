@@ -82,7 +82,7 @@ func judgeSyncError(name, path string, err error, readOnly bool) Finding {
 	if readOnly {
 		return advise("the service is to be read-only, so it goes on", "%s: %v", name, err)
 	}
-	return attend("docs/operations.md: A volume that takes no writes", "%s: %v", name, err)
+	return attend("docs/runbooks/integrity.md: AgentledgerReadOnlyMode", "%s: %v", name, err)
 }
 
 // judgeSyncs judges whether a sync makes data durable, as far as that is visible from outside.

@@ -135,7 +135,7 @@ func checkMail(ctx context.Context, c config.Serve) []Finding {
 	}
 	server, err := mail.NewServer(c.SMTP)
 	if err != nil {
-		return []Finding{attend("docs/operations.md: Mail", "%v", err)}
+		return []Finding{attend("docs/operate/configure.md: Mail", "%v", err)}
 	}
 	if err := server.TryConnection(ctx); err != nil {
 		return []Finding{attend("look at the address, the network and the firewall",

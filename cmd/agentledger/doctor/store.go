@@ -48,7 +48,7 @@ func checkStore(ctx context.Context, c config.Serve) []Finding {
 		found = append(found, judgeRefusedStore(err))
 	case summary != "":
 		found = append(found, attend("restore the anchors if they were moved; otherwise adopt the latest checkpoint that was "+
-			"shown of each log, or all stored heads (docs/operations.md: Anchors)", "%s", summary))
+			"shown of each log, or all stored heads (docs/operate/recover.md)", "%s", summary))
 	}
 	if len(found) == 0 {
 		found = append(found, good("it opens with these keys and anchors"))
@@ -71,7 +71,7 @@ func judgeNoStore(c config.Serve, err error) []Finding {
 	defer anchors.Close()
 	switch {
 	case anchors.HasAny():
-		return []Finding{attend("restore the store (docs/operations.md: Backup and restore), or use another folder of "+
+		return []Finding{attend("restore the store (docs/operate/backup.md: Restore), or use another folder of "+
 			"anchors for a new store", "there are anchors in %s but no store at %s: the service would not start", c.AnchorsDir(),
 			c.DatabaseDir())}
 	case c.ReadOnly:
@@ -92,12 +92,12 @@ func judgeRefusedStore(err error) Finding {
 		return attend("restore the master key of this store; name a key that was replaced in --older-master-key-file",
 			"the service would not start: %v", err)
 	}
-	return attend("docs/operations.md: A store that is refused", "the service would not start: %v", err)
+	return attend("docs/operate/recover.md: A store that is refused", "the service would not start: %v", err)
 }
 
 // judgeAnchorFiles returns the findings about the files of the anchors.
 func judgeAnchorFiles(s *datadir.Store, c config.Serve) (found []Finding) {
-	const do = "docs/operations.md: Damaged anchors"
+	const do = "docs/operate/recover.md: Damaged anchors"
 	for _, problem := range s.Anchors.Problems() {
 		found = append(found, attend(do, "%s", problem))
 	}

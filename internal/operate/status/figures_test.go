@@ -192,7 +192,7 @@ func TestText(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"attention\npage: AgentledgerLedgerFrozen: 1 ledger is frozen\n    do: docs/operations.md: Anchors, and ledgers that are not well\npage: AgentledgerCertificateEnds: the certificate ends at 2026-11-24T12:00:00.000Z\n    do: ",
+		"attention\npage: AgentledgerLedgerFrozen: 1 ledger is frozen\n    do: see /help/runbooks#AgentledgerLedgerFrozen\npage: AgentledgerCertificateEnds: the certificate ends at 2026-11-24T12:00:00.000Z\n    do: ",
 		"service       ready, up for 0s\n",
 		"store         3.0 MiB, since the start 0 appends failed, ",
 		"events        0, 0 of them not re-verified, as of 2026-11-24T12:00:00.000Z; 50 wait for an append\n",

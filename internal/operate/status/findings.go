@@ -24,14 +24,15 @@ type Finding struct {
 	Do       string `json:"do"`
 }
 
-// rule creates one kind of finding. check returns the summary, or "" if there is nothing to report.
+// rule creates one kind of finding. If do is empty, the finding refers to the runbook of the alert with its name. check
+// returns the summary, or "" if there is nothing to report.
 type rule struct {
 	name, severity, do string
 	check              func(r *Report, now time.Time) string
 }
 
-// manual is the document that contains the steps for a finding.
-const manual = "docs/operations.md: "
+// runbooks is the page that has a section for each alert.
+const runbooks = "/help/runbooks#"
 
 // rules returns all rules.
 func rules() []rule {
@@ -43,7 +44,8 @@ func (r *Report) judge(now time.Time) {
 	r.Findings = []Finding{}
 	for _, rule := range rules() {
 		if summary := rule.check(r, now); summary != "" {
-			r.Findings = append(r.Findings, Finding{rule.name, rule.severity, summary, rule.do})
+			do := cmp.Or(rule.do, "see "+runbooks+rule.name)
+			r.Findings = append(r.Findings, Finding{rule.name, rule.severity, summary, do})
 		}
 	}
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(a.Severity, b.Severity) })
@@ -93,24 +95,23 @@ func faulty(levels ...string) func(*Report) uint64 {
 }
 
 func integrityRules() []rule {
-	const levels = manual + "Anchors, and ledgers that are not well"
 	return []rule{
-		{"AgentledgerLedgerFrozen", Page, levels,
+		{"AgentledgerLedgerFrozen", Page, "",
 			wantZero(faulty("frozen"), "ledger is frozen", "ledgers are frozen")},
-		{"AgentledgerLedgerReadOnly", Ticket, levels,
+		{"AgentledgerLedgerReadOnly", Ticket, "",
 			wantZero(faulty("read_only", "held", "suspect", "importing", "moved"),
 				"ledger is read_only, held, suspect, importing or moved",
 				"ledgers are read_only, held, suspect, importing or moved")},
-		{"AgentledgerLedgersMissing", Page, manual + "Organizations that a rollback took away",
+		{"AgentledgerLedgersMissing", Page, "",
 			wantZero(func(r *Report) uint64 { return r.Ledgers.Missing },
 				"published ledger is not in the store", "published ledgers are not in the store")},
-		{"AgentledgerFaultFound", Page, levels, grew(faultsFound, "fault was found in 15 minutes", "faults were found in 15 minutes")},
+		{"AgentledgerFaultFound", Page, "", grew(faultsFound, "fault was found in 15 minutes", "faults were found in 15 minutes")},
 		{"AgentledgerBadProof", Page, "look for bad memory, then run fsck",
 			grew(badProofs, "proof was invalid in 15 minutes and was not served",
 				"proofs were invalid in 15 minutes and were not served")},
-		{"AgentledgerContradicted", Page, "docs/audit/witnesses.md: A contradiction",
+		{"AgentledgerContradicted", Page, "",
 			grew(contradictions, "witness has seen a different history of a log", "witnesses have seen different histories of logs")},
-		{"AgentledgerAnchorsLost", Page, manual + "Logs, anchors lost",
+		{"AgentledgerAnchorsLost", Page, "",
 			grew(anchorsLost, "time in 15 minutes, the anchors were removed or replaced under the process",
 				"times in 15 minutes, the anchors were removed or replaced under the process")},
 		{"AgentledgerAnchorsBehind", Page, "check the volume of the anchors",
@@ -120,33 +121,33 @@ func integrityRules() []rule {
 
 func storeRules() []rule {
 	return []rule{
-		{"AgentledgerNotReady", Page, manual + "Health",
+		{"AgentledgerNotReady", Page, "",
 			func(r *Report, _ time.Time) string { return r.UnreadyReason }},
-		{"AgentledgerReadOnlyMode", Page, manual + "A volume that takes no writes",
+		{"AgentledgerReadOnlyMode", Page, "",
 			func(r *Report, _ time.Time) string {
 				return textIf(r.ReadOnly, "the service is read-only")
 			}},
-		{"AgentledgerClockHeld", Page, manual + "The clock", func(r *Report, _ time.Time) string {
+		{"AgentledgerClockHeld", Page, "", func(r *Report, _ time.Time) string {
 			return textIf(r.Clock.Held, "the machine's clock is not trusted")
 		}},
-		{"AgentledgerLedgerAheadOfClock", Page, manual + "A log that was ahead of the clock",
+		{"AgentledgerLedgerAheadOfClock", Page, "",
 			wantZero(func(r *Report) uint64 { return r.Ledgers.AheadOfClock }, "ledger is ahead of the clock",
 				"ledgers are ahead of the clock")},
 		{"AgentledgerStoreFailing", Page, "check the disk, then the log",
 			grew(appendFailures, "append failed in 15 minutes", "appends failed in 15 minutes")},
-		{"AgentledgerAppendHangs", Page, manual + "A store that hangs",
+		{"AgentledgerAppendHangs", Page, "",
 			above(10, func(r *Report) float64 { return r.Store.OldestAppendSeconds },
 				"an append has been in flight for %.0f s")},
-		{"AgentledgerRequestsLate", Page, manual + "A store that hangs",
+		{"AgentledgerRequestsLate", Page, "",
 			grew(lateRequests, "request in 15 minutes was answered because its handler did not return",
 				"requests in 15 minutes were answered because their handlers did not return")},
-		{"AgentledgerInternalErrors", Page, manual + "Logs, request with err",
+		{"AgentledgerInternalErrors", Page, "",
 			grew(internalErrors, "request in 15 minutes failed with status 500",
 				"requests in 15 minutes failed with status 500")},
-		{"AgentledgerUnavailable", Page, manual + "A store that hangs",
+		{"AgentledgerUnavailable", Page, "",
 			grew(refusals, "request in 15 minutes failed with status 503, because the store or another component did not respond",
 				"requests in 15 minutes failed with status 503, because the store or another component did not respond")},
-		{"AgentledgerStaleAnswers", Page, manual + "A store that hangs",
+		{"AgentledgerStaleAnswers", Page, "",
 			grew(staleAnswers, "request in 15 minutes was answered from memory, because the store did not respond",
 				"requests in 15 minutes were answered from memory, because the store did not respond")},
 	}
@@ -160,22 +161,22 @@ const oldestQuorum = 10800
 
 func lagRules() []rule {
 	return []rule{
-		{"AgentledgerQueueFills", Ticket, manual + "Overload", func(r *Report, _ time.Time) string {
+		{"AgentledgerQueueFills", Ticket, "", func(r *Report, _ time.Time) string {
 			return textIf(2*r.Events.Queued > r.Events.QueueLimit,
 				fmt.Sprintf("%s waiting, limit %d", textcheck.Count(r.Events.Queued, "event is", "events are"),
 					r.Events.QueueLimit))
 		}},
-		{"AgentledgerWitnessesBehind", Ticket, "docs/audit/witnesses.md",
+		{"AgentledgerWitnessesBehind", Ticket, "",
 			lasts(longestWait, witnessWait, func(r *Report) float64 { return r.Witnesses.WaitSeconds },
 				"a log has been waiting for its witnesses for %.0f s")},
-		{"AgentledgerCosignaturesOld", Ticket, "docs/audit/witnesses.md: Quiet logs", func(r *Report, _ time.Time) string {
+		{"AgentledgerCosignaturesOld", Ticket, "", func(r *Report, _ time.Time) string {
 			return textIf(r.Witnesses.OldestQuorumSeconds > oldestQuorum,
 				fmt.Sprintf("no quorum has cosigned a log for %.0f s", r.Witnesses.OldestQuorumSeconds))
 		}},
 		{"AgentledgerReverificationLags", Ticket, "give the service more processor time, or check the disk",
 			lasts(1800, reverifyLag, func(r *Report) float64 { return r.Events.ReverifyLagSecond },
 				"the oldest event that was not re-verified is %.0f s old")},
-		{"AgentledgerStreamExportBehind", Ticket, "docs/stream-export.md",
+		{"AgentledgerStreamExportBehind", Ticket, "",
 			lasts(3600, exportLag, func(r *Report) float64 { return r.Exports.LagSeconds },
 				"a stream export is %.0f s behind")},
 	}
@@ -188,12 +189,11 @@ const (
 )
 
 func archiveRules() []rule {
-	const archive = "docs/storage.md: The archive"
 	return []rule{
-		{"AgentledgerArchiveDamaged", Page, archive,
+		{"AgentledgerArchiveDamaged", Page, "",
 			grew(archiveFailures, "read in 15 minutes found a damaged or missing object in the archive",
 				"reads in 15 minutes found a damaged or missing object in the archive")},
-		{"AgentledgerArchiveBehind", Ticket, archive, func(r *Report, _ time.Time) string {
+		{"AgentledgerArchiveBehind", Ticket, "", func(r *Report, _ time.Time) string {
 			a := r.Archive
 			if a == nil || a.WaitSeconds <= longestMove && a.ErasureSeconds <= longestErasure {
 				return ""
@@ -219,25 +219,25 @@ func upkeepRules() []rule {
 			func(r *Report, _ time.Time) string { return findVolume(r, Volume.isFull) }},
 		{"AgentledgerVolumeFills", Ticket, "free space, or make the volume larger",
 			func(r *Report, _ time.Time) string { return findVolume(r, Volume.fills) }},
-		{"AgentledgerCertificateEnds", Page, manual + "TLS", func(r *Report, now time.Time) string {
+		{"AgentledgerCertificateEnds", Page, "", func(r *Report, now time.Time) string {
 			if r.CertificateEndsAt == nil || r.CertificateEndsAt.Time().Sub(now) > CertificateLow {
 				return ""
 			}
 			return fmt.Sprintf("the certificate ends at %s", r.CertificateEndsAt)
 		}},
-		{"AgentledgerCertificateMissing", Page, manual + "TLS", func(r *Report, _ time.Time) string {
+		{"AgentledgerCertificateMissing", Page, "", func(r *Report, _ time.Time) string {
 			n := r.increases[noCertificate]
 			return textIf(r.CertificateEndsAt == nil && n > 0,
 				textcheck.Count(n, "connection", "connections")+
 					" in 15 minutes got no certificate, because the ACME server has issued none")
 		}},
-		{"AgentledgerBackupOld", Ticket, manual + "Backup and restore", func(r *Report, now time.Time) string {
+		{"AgentledgerBackupOld", Ticket, "", func(r *Report, now time.Time) string {
 			if r.Backup == nil || now.Sub(r.Backup.MadeAt) <= backupOld {
 				return textIf(r.BackupUnread, "the note of the latest backup can't be read")
 			}
 			return fmt.Sprintf("the latest backup is %.0f hours old", now.Sub(r.Backup.MadeAt).Hours())
 		}},
-		{"AgentledgerBackupNotWhole", Page, manual + "A damaged backup",
+		{"AgentledgerBackupNotWhole", Page, "",
 			func(r *Report, _ time.Time) string { return describeFailedBackup(r.Backup) }},
 	}
 }

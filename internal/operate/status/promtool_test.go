@@ -130,20 +130,53 @@ func TestAlertRules(t *testing.T) {
 	}
 }
 
-// The manual says what to do for each alert, with its severity.
-func TestManualOfAlerts(t *testing.T) {
-	manual, err := os.ReadFile("../../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
+// Each alert has a section in a page of docs/runbooks, with its severity, a symptom and numbered steps in at most 200 words,
+// and there is no other section.
+func TestRunbookOfEachAlert(t *testing.T) {
+	severities := make(map[string]string)
+	for _, alert := range regexp.MustCompile(`- alert: (\w+)\n(?:\s+.*\n)*?\s+labels: \{severity: (\w+)\}`).FindAllStringSubmatch(readDeployed(t, "alerts.yaml"), -1) {
+		severities[alert[1]] = alert[2]
 	}
-	alerts := regexp.MustCompile(`- alert: (\w+)\n(?:\s+.*\n)*?\s+labels: \{severity: (\w+)\}`).FindAllStringSubmatch(readDeployed(t, "alerts.yaml"), -1)
-	for _, alert := range alerts {
-		if !strings.Contains(string(manual), fmt.Sprintf("\n| `%s` | %s | ", alert[1], alert[2])) {
-			t.Errorf("docs/operations.md does not say what to do about %s, a %s", alert[1], alert[2])
+	pages, err := filepath.Glob("../../../docs/runbooks/*.md")
+	if err != nil || len(severities) < 50 {
+		t.Fatalf("%v, %d alerts", err, len(severities))
+	}
+	text := regexp.MustCompile(`(?s)^\*\*(\w+)\.\*\* \S.*?\n\n1\. `)
+	for _, page := range pages {
+		content, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, section := range strings.Split(string(content), "\n## ")[1:] {
+			name, section, _ := strings.Cut(section, "\n\n")
+			found := text.FindStringSubmatch(section)
+			if found == nil || strings.ToLower(found[1]) != severities[name] {
+				t.Errorf("%s: %q is not the runbook of an alert of severity %q with symptom and numbered steps", page, name, severities[name])
+			}
+			if n := len(strings.Fields(section)); n > 200 {
+				t.Errorf("%s: %s has %d words", page, name, n)
+			}
+			delete(severities, name)
 		}
 	}
-	if rows := strings.Count(string(manual), "\n| `Agentledger"); rows != len(alerts) {
-		t.Errorf("docs/operations.md has %d alerts, of %d", rows, len(alerts))
+	for name := range severities {
+		t.Errorf("%s has no runbook", name)
+	}
+}
+
+// A finding that names no action leads to the runbook of an alert.
+func TestFindingsLeadToRunbooks(t *testing.T) {
+	alerts, checked := readDeployed(t, "alerts.yaml"), 0
+	for _, rule := range rules() {
+		if rule.do == "" {
+			checked++
+			if !strings.Contains(alerts, "runbook: "+runbooks+rule.name+"\n") {
+				t.Errorf("no alert has the runbook %s%s", runbooks, rule.name)
+			}
+		}
+	}
+	if checked < 15 {
+		t.Errorf("checked %d findings", checked)
 	}
 }
 

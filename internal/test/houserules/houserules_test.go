@@ -42,11 +42,15 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	documents, err := filepath.Glob(root + "/docs/*.md")
-	if err != nil {
-		t.Fatal(err)
+	documents := []string{root + "/README.md"}
+	for _, pattern := range []string{"/docs/*.md", "/docs/*/*.md"} {
+		found, err := filepath.Glob(root + pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents = append(documents, found...)
 	}
-	for _, document := range append(documents, root+"/README.md") {
+	for _, document := range documents {
 		text, err := os.ReadFile(document)
 		if err != nil {
 			t.Fatal(err)
