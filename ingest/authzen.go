@@ -31,7 +31,7 @@ const maxRequestID = 256
 const approvalsScope = org.ScopeApprovals
 
 // routesOfAuthZEN adds the routes of the OpenID AuthZEN Authorization API 1.0 and of its Access Request and Approval
-// Profile (docs/authzen.md, docs/access-requests.md).
+// Profile (docs/guides/authzen.md, docs/guides/access-requests.md).
 func (s *Server) routesOfAuthZEN(r *edge.Router) {
 	body, evaluate := edge.JSONBody(int64(s.maxBytes)), permitScope(org.ScopeEvaluate)
 	var table edge.Table[handler]

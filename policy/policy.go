@@ -1,5 +1,5 @@
 // Package policy decides whether an agent may use a tool: the document of an organization's policy,
-// its one digest, and a compiled form that decides in a few microseconds. docs/policies explains
+// its one digest, and a compiled form that decides in a few microseconds. docs/guides/policies.md explains
 // the model.
 //
 // Invariants:
@@ -49,7 +49,7 @@ const (
 	MaxAgents   = 1000                // of a rule
 )
 
-// Costs of a policy, in units. They are part of a policy's meaning. docs/policies lists the prices.
+// Costs of a policy, in units. They are part of a policy's meaning. docs/api.md lists the prices.
 const (
 	MaxCost         = condition.MaxCost         // of one condition of one evaluation
 	MaxTotalCost    = condition.MaxTotalCost    // of one evaluation, in the order in which rules are tried

@@ -102,7 +102,7 @@ type Log interface {
 	Agents
 }
 
-// Acts joins events to acts (docs/acts.md).
+// Acts joins events to acts (docs/guides/acts.md).
 type Acts interface {
 	// ActsOf returns the acts that events are about: the event itself, or the act whose result it states. Events that are
 	// about none are absent.
@@ -112,7 +112,7 @@ type Acts interface {
 // Act is what became of an act.
 type Act struct {
 	Index   id.Index // its event
-	Outcome string   // a word of docs/acts.md
+	Outcome string   // a word of docs/guides/acts.md
 	Result  id.Index // the event that states the result; 0 if there is none
 }
 

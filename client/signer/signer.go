@@ -1,6 +1,6 @@
 // Package signer signs with a key that another program holds: an agent, a model or a tool that can
 // read this process cannot steal the key. The program answers lines of JSON on its standard output;
-// docs/signer.md defines the protocol.
+// docs/guides/signer.md defines the protocol.
 //
 // Invariants:
 //

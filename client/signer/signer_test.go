@@ -307,7 +307,7 @@ func serveOne(t *testing.T, q question) answer {
 	return a
 }
 
-// The served key signs exactly what docs/signer.md lists and refuses everything else.
+// The served key signs exactly what docs/guides/signer.md lists and refuses everything else.
 func TestServeSigns(t *testing.T) {
 	public := testKey(1).Public()
 	own := base64.StdEncoding.EncodeToString(public[:])

@@ -22,7 +22,7 @@ func (*grantServeCommand) Help() string {
 {"keys": ["VKEY"], "routes": [{"route": "POST /refunds", "tool": "shop.refund"}], "open": ["GET *"]}
 
 The proxy must send the whole body of each request. Each permitted request uses its grant up, so only the proxy may reach ` +
-		`the address. See docs/grants-at-the-tool.md.`
+		`the address. See docs/guides/grants-at-the-tool.md.`
 }
 
 // Bounds of the server. Its requests are the proxy's, with its clients' headers.

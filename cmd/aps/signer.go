@@ -9,7 +9,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 )
 
-// signerCommand holds the key of an agent, as a program of another user; see docs/signer.md.
+// signerCommand holds the key of an agent, as a program of another user; see docs/guides/signer.md.
 type signerCommand struct {
 	KeyID   id.Key `required:"" env:"APS_KEY_ID" placeholder:"ID" help:"Key ID. Requests for another key are refused." type:"keyid"`
 	KeyFile string `required:"" type:"path" placeholder:"FILE" help:"File with the private key."`

@@ -2,7 +2,7 @@
 // a declared tool reaches the server only with a grant for exactly this action, and only once.
 //
 // It hides the headers, the clock, the comparison of a request with the approved action, and the
-// memory of used grants. The contract is docs/grants-at-the-tool.md, which the clients for Python and
+// memory of used grants. The contract is docs/guides/grants-at-the-tool.md, which the clients for Python and
 // TypeScript implement too.
 //
 // Invariants:

@@ -429,7 +429,7 @@ func makeVectors(t testing.TB) vectors {
 	bad = append(bad, badConfig{"an unknown member", jsontext.Value(strings.Replace(string(bad[0].Config), `"open"`, `"opne"`, 1))})
 	bad = append(bad, badConfig{"an unknown member of a route", jsontext.Value(strings.Replace(string(marshal(t, config)), `"tool"`, `"tol"`, 1))})
 	return vectors{
-		About: "Requests to a server that checks grants (docs/grants-at-the-tool.md), in this order, and configurations that are refused.",
+		About: "Requests to a server that checks grants (docs/guides/grants-at-the-tool.md), in this order, and configurations that are refused.",
 		Start: begin, Receipts: receiptKey{tool.Verifier().Name(), bytes.Repeat([]byte{9}, 32), tool.Verifier().String()}, Config: marshal(t, config), Cases: m.cases, BadConfigs: bad,
 	}
 }

@@ -72,7 +72,7 @@ func (t *Tuning) eventSettings() []setting {
 				"is no limit",
 			"The operator of a service that pauses for longer, or of one whose restarts are watched closely"},
 		{"workflow_silence", duration{&t.WorkflowSilence, day, time.Millisecond, year},
-			"time without a step after which a [run](workflows.md#silence) of an automation tool is abandoned; " +
+			"time without a step after which a [run](guides/runs.md#silence) of an automation tool is abandoned; " +
 				"applies to runs that start afterwards",
 			"The operator, if a tool waits longer between two steps"},
 	}

@@ -23,15 +23,15 @@ type clientConfig struct {
 	} `json:"mcpServers"`
 }
 
-// documentedConfig returns the snippet of docs/mcp.md. Only the values that it leaves open, the address and the folders are
+// documentedConfig returns the snippet of docs/guides/mcp.md. Only the values that it leaves open, the address and the folders are
 // those of this test. dir is the folder that the server may read.
 func documentedConfig(t *testing.T, s *interop.Service, dir string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "mcp.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "mcp.md"))
 	must(t, err)
 	snippet := regexp.MustCompile("(?s)```json\n(\\{\"mcpServers\".*?)```").FindSubmatch(page)
 	if snippet == nil {
-		t.Fatal("docs/mcp.md has no configuration of a client")
+		t.Fatal("docs/guides/mcp.md has no configuration of a client")
 	}
 	text := string(snippet[1])
 	must(t, os.MkdirAll(dir, 0o700))

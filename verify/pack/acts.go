@@ -50,7 +50,7 @@ type Acts struct {
 	Count uint64 `json:"count"`
 	// Columns are the names of the columns, as in the manifest.
 	Columns []string `json:"columns"`
-	// Outcomes are the numbers of acts by outcome, as docs/acts.md names them, without those of which there are none.
+	// Outcomes are the numbers of acts by outcome, as docs/guides/acts.md names them, without those of which there are none.
 	Outcomes map[string]uint64 `json:"outcomes"`
 	// ApprovedDone counts the acts that are done and whose approval was given with a vote in the pack.
 	ApprovedDone uint64 `json:"approved_done"`

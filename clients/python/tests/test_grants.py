@@ -154,7 +154,7 @@ class GrantsTest(unittest.TestCase):
                 Grants(**bad["config"])
 
     def test_example_of_the_document(self) -> None:
-        document = (harness.REPOSITORY / "docs" / "grants-at-the-tool.md").read_text("utf-8")
+        document = (harness.REPOSITORY / "docs" / "guides" / "grants-at-the-tool.md").read_text("utf-8")
         source = document.split("```python\n")[1].split("```")[0]
         app = fastapi.FastAPI()
         exec(source, {"KEY": VECTORS["config"]["keys"][0], "app": app})

@@ -1,4 +1,4 @@
-// The examples of docs/agent-frameworks.md, run as written: a model calls a tool that an approver must approve.
+// The examples of docs/guides/frameworks.md, run as written: a model calls a tool that an approver must approve.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -21,7 +21,7 @@ import { openDesk } from "./desk.js";
 
 setTracingDisabled(true);
 const desk = openDesk();
-const document = readFileSync(new URL("../../../docs/agent-frameworks.md", import.meta.url), "utf8");
+const document = readFileSync(new URL("../../../docs/guides/frameworks.md", import.meta.url), "utf8");
 const [, source] = /```js\n([^`]*)```/.exec(document);
 const [, ...parts] = source.split(/^\/\/ (.+)\n/m);
 const examples = new Map(parts.flatMap((name, i) => (i % 2 === 0 ? [[name, parts[i + 1]]] : [])));

@@ -88,7 +88,7 @@ test("the vectors in Fastify", async () => {
 });
 
 test("the example of the document", async () => {
-  const document = readFileSync(new URL("../../../docs/grants-at-the-tool.md", import.meta.url), "utf8");
+  const document = readFileSync(new URL("../../../docs/guides/grants-at-the-tool.md", import.meta.url), "utf8");
   const [, source] = /```js\nimport [^\n]*\n([^`]*)```/.exec(document);
   const app = express5();
   now = Date.parse(vectors.start);

@@ -205,7 +205,7 @@ export interface Approvals {
   pageUrl(approvalId: string): string;
 }
 
-/** Runs of tools without a key. Bodies and answers are those of the HTTP API (docs/workflows.md). */
+/** Runs of tools without a key. Bodies and answers are those of the HTTP API (docs/guides/runs.md). */
 export interface Runs {
   start(run: { workflow: { name: string; version?: string; tool?: string }; external_run_id?: string; [member: string]: unknown }): Promise<RunStarted>;
   step(runId: string, ...steps: RunStep[]): Promise<RunStepAnswer[]>;

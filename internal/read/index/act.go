@@ -15,7 +15,7 @@ import (
 	"github.com/agentledger/agentledger/storage"
 )
 
-// Outcome is what became of an act. docs/acts.md defines the outcomes.
+// Outcome is what became of an act. docs/guides/acts.md defines the outcomes.
 type Outcome byte
 
 // The outcomes, in order of precedence. The numbers are not stored.

@@ -1,4 +1,4 @@
-"""Dicts that callers give, with their members (docs/api.md, docs/workflows.md)."""
+"""Dicts that callers give, with their members (docs/api.md, docs/guides/runs.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of tools without a key: the service signs their steps (docs/workflows.md)."""
+"""Runs of tools without a key: the service signs their steps (docs/guides/runs.md)."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
     app.add_middleware(GrantMiddleware, grants=grants)
 
 A request for a declared tool reaches the application only with a grant for exactly this act, and only once. Requests
-that are neither declared nor open are refused. The contract is docs/grants-at-the-tool.md.
+that are neither declared nor open are refused. The contract is docs/guides/grants-at-the-tool.md.
 
 - No network and no file: the keys of the organization's grants are pinned.
 - At most MAX_USED grants are remembered, and a body of at most MAX_BODY bytes is read for each unused grant.

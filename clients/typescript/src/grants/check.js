@@ -1,4 +1,4 @@
-// Checks the grant of a request offline and remembers it. docs/grants-at-the-tool.md has the contract.
+// Checks the grant of a request offline and remembers it. docs/guides/grants-at-the-tool.md has the contract.
 
 import { fromUTF8, unbase64 } from "../bytes.js";
 import { canonicalizeExact, parseExact, payloadText, recordMembers } from "../canonical/exact.js";
