@@ -31,6 +31,12 @@ func TestPoliciesFromAFolder(t *testing.T) {
 	misspelt := write("misspelt.json", `{"policy_id":"refunds","name":"Refunds","rules":[`+strings.Replace(rule, "payload.amount", "payload.amuont", 1)+`],"tests":[{"name":"large","input":{"tool_name":"acme.refund","payload":{"amount":7}},"expect":{"decision":"deny"}}]}`)
 	quorum := write("quorum.json", `{"policy_id":"refunds","name":"Refunds","rules":[{"rule_id":"r","tool":"acme.refund","decision":"allow_with_obligation","obligations":[{"type":"human_approval","approvals":2}]}]}`)
 	nameless := write("nameless.json", `{"name":"Refunds"}`)
+	short := write("short.json", `{"name":"Approvals","rules":[{"rule_id":"r","tool":"acme.refund","decision":"allow_with_obligation","obligations":[{"type":"human_approval"}]}]}`)
+	found, err := filepath.Glob("../../docs/policies/*.json")
+	if err != nil || len(found) < 7 {
+		t.Fatalf("samples: got %v, %v", found, err)
+	}
+	samples := strings.Join(found, " ")
 	for _, step := range []struct {
 		email string
 		args  string
@@ -50,8 +56,14 @@ func TestPoliciesFromAFolder(t *testing.T) {
 		{"", "policy push --activate " + refunds, 0, "refunds  version 1  active"},
 		{"", "policy push --activate " + refunds, 0, "refunds  version 1  active"},
 		{"", "policy diff " + changed, 1, "refunds  rule r  changed\nrefunds  rule s  added\nrefunds  tests  changed\n"},
+		{"", "policy diff " + wrong, 1, "wrong.json: 422 rules[0].decision"},
 		{"", "policy push " + wrong, 1, "wrong.json: 422 rules[0].decision"},
 		{"", "policy push " + nameless, 0, "nameless  version 1  draft"}, // its file name is its id
+		{"", "policy push " + short, 0, "short  version 1  draft"},
+		{"", "policy diff " + short, 0, ""},
+		{"", "policy test " + samples, 0, "refund-approvals.json: 6 of 6 tests pass"},
+		{"", "policy push " + samples, 0, "two-person-rule  version 1  draft"},
+		{"", "policy diff " + samples, 0, ""},
 		{"", "policy push " + changed, 0, "refunds  version 2  draft"},
 		{"", "policy activate refunds", 0, "refunds  version 2  active"},
 		{"", "policy rollback refunds", 0, "refunds  version 1  active"},

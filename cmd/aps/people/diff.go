@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -22,32 +23,27 @@ type difference struct {
 	Change string `json:"change"` // added, removed or changed
 }
 
-// compareDocuments returns the differences between the latest version of a policy and a document. The service adds defaults
-// for missing members and derives some from others, which do not count as differences.
-func compareDocuments(v *policyVersion, d document) ([]difference, error) {
-	var written struct {
-		Name    string           `json:"name"`
-		Default string           `json:"default"`
-		Rules   []jsontext.Value `json:"rules"`
-		Tests   []jsontext.Value `json:"tests"`
-	}
-	if err := json.Unmarshal(d.text, &written); err != nil {
-		return nil, err
+// compareDocuments returns the differences between a version of a policy and a document as the service would store it, so
+// neither lacks a default.
+func compareDocuments(v *policyVersion, checked jsontext.Value) ([]difference, error) {
+	var written policyVersion
+	if err := json.Unmarshal(checked, &written); err != nil {
+		return nil, fmt.Errorf("read the checked document: %w", err)
 	}
 	var found []difference
-	note := func(member, change string) { found = append(found, difference{d.policy, member, change}) }
+	note := func(member, change string) { found = append(found, difference{v.PolicyID, member, change}) }
 	if written.Name != v.Name {
 		note("name", "changed")
 	}
-	if written.Default != "" && written.Default != v.Default {
+	if written.Default != v.Default {
 		note("default", "changed")
 	}
-	var rules, tests []jsontext.Value
-	if err := errors.Join(json.Unmarshal(v.Rules, &rules), json.Unmarshal(v.Tests, &tests)); err != nil {
-		return nil, fmt.Errorf("read version %d: %w", v.Version, err)
+	var before, after []jsontext.Value
+	if err := errors.Join(json.Unmarshal(v.Rules, &before), json.Unmarshal(written.Rules, &after)); err != nil {
+		return nil, fmt.Errorf("read the rules of version %d: %w", v.Version, err)
 	}
-	compareRules(rules, written.Rules, note)
-	if !slices.EqualFunc(tests, written.Tests, covers) {
+	compareRules(before, after, note)
+	if !bytes.Equal(written.Tests, v.Tests) {
 		note("tests", "changed")
 	}
 	return found, nil
@@ -68,7 +64,7 @@ func compareRules(stored, written []jsontext.Value, note func(member, change str
 		switch {
 		case !there:
 			note("rule "+name, "added")
-		case !covers(rule, after[name]):
+		case !bytes.Equal(rule, after[name]):
 			note("rule "+name, "changed")
 		}
 	}
@@ -88,62 +84,6 @@ func rulesByID(rules []jsontext.Value) (byID map[string]jsontext.Value, order []
 		order = append(order, named.ID)
 	}
 	return byID, order
-}
-
-// covers reports whether a stored value is equivalent to a written one. Stored objects may have more members, because the
-// service adds defaults.
-func covers(stored, written jsontext.Value) bool {
-	var s, w any
-	if json.Unmarshal(stored, &s) != nil || json.Unmarshal(written, &w) != nil {
-		return bytes.Equal(stored, written)
-	}
-	return coversValue(s, w)
-}
-
-func coversValue(stored, written any) bool {
-	switch w := written.(type) {
-	case map[string]any:
-		s, ok := stored.(map[string]any)
-		return ok && coversMembers(s, w)
-	case []any:
-		s, ok := stored.([]any)
-		return ok && slices.EqualFunc(s, w, coversValue)
-	}
-	return stored == written
-}
-
-func coversMembers(stored, written map[string]any) bool {
-	for name, value := range written {
-		if !coversValue(stored[name], value) {
-			return false
-		}
-	}
-	for name, value := range stored {
-		if _, there := written[name]; !there && !isDefault(name, value) {
-			return false
-		}
-	}
-	return true
-}
-
-// isDefault reports whether a member is a default that the service adds to a document without it: on_error follows from the
-// decision, and requires from the condition.
-func isDefault(name string, value any) bool {
-	switch v := value.(type) {
-	case nil:
-		return true
-	case string:
-		return v == "" || name == "mode" && v == "enforce" || name == "on_error" ||
-			name == "action_kind" && v == "tool_call" || name == "actor_type" && v == "agent" ||
-			name == "agent_id" && v == "test-agent"
-	case float64:
-		return v == 0
-	case []any:
-		return len(v) == 0 || name == "requires"
-	case map[string]any:
-		return len(v) == 0
-	}
-	return false
 }
 
 // versionMembers returns the names of the members that the console adds to a version.
@@ -205,13 +145,20 @@ func (c *policyDiffCommand) Run(ctx context.Context, t *Terminal) error {
 	differs := false
 	table := commandline.NewTable(t.Out, "POLICY", "MEMBER", "CHANGE")
 	err := c.forEachDocument(ctx, t, func(s *session, d document) error {
+		checked, err := s.checkDocument(ctx, d)
+		if err != nil {
+			return err
+		}
+		if checked.Problem != "" {
+			return &Refusal{Status: http.StatusUnprocessableEntity, Message: checked.Problem}
+		}
 		v, err := s.readVersion(ctx, d.policy, 0)
 		if err != nil {
 			return err
 		}
 		all := []difference{{d.policy, "policy", "added"}}
 		if v != nil {
-			if all, err = compareDocuments(v, d); err != nil {
+			if all, err = compareDocuments(v, checked.Document); err != nil {
 				return err
 			}
 		}

@@ -509,8 +509,6 @@ func (c *checkedDocument) fit(active bool) error {
 // latest version. A draft that somebody is writing after the active version stays as it is until the document changes.
 func (p *planner) planPolicy(ctx context.Context, d document, checked checkedDocument, listed wire.ListedPolicy, replaces string, last *[]step) error {
 	enforced := d.policy == p.active
-	wanted := d
-	wanted.text = checked.Document
 	if enforced && listed.ActiveVersion > 0 && uint64(listed.ActiveVersion) != listed.Version {
 		active, err := p.readVersion(ctx, d.policy, uint64(listed.ActiveVersion))
 		if err != nil {
@@ -543,7 +541,7 @@ func (p *planner) planPolicy(ctx context.Context, d document, checked checkedDoc
 		}
 	case newest.equals(checked):
 	default:
-		all, err := compareDocuments(newest, wanted)
+		all, err := compareDocuments(newest, checked.Document)
 		if err != nil {
 			return err
 		}
