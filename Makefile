@@ -9,7 +9,7 @@ export CGO_ENABLED ?= 0
 # Without debugging information, the linker takes a quarter less time. The stacks of panics and races are the same.
 export GOFLAGS ?= -ldflags=-w
 
-.PHONY: build check test test-python test-typescript test-runtimes test-adapters test-n8n test-pages pictures race lint vuln fuzz fuzz-verifiers interop drill drill-signatures nightly bench soak deploy-check release release-check release-install-check clean
+.PHONY: build check test test-python test-typescript test-runtimes test-adapters test-n8n test-pages pictures race lint vuln fuzz fuzz-verifiers interop drill drill-signatures nightly bench soak deploy-check docs release release-check release-install-check clean
 
 build:
 	$(GO) build -o bin/ $(addprefix ./cmd/,$(PROGRAMS))
@@ -219,6 +219,10 @@ soak:
 deploy-check:
 	./scripts/postgres
 	cd tools/deploy && $(GO) vet ./... && $(GO) test ./... -count=1 $(TIMEOUT)
+
+# The documents as a static site in bin/docs, which a browser opens from the file system. Its links are tested.
+docs:
+	cd tools/docs && $(GO) vet ./... && $(GO) test ./... && $(GO) run . -root $(CURDIR) -out $(CURDIR)/bin/docs
 
 # What operators install, from the commit that is checked out, into bin/release/VERSION.
 # release-check builds PLATFORM, or everything, twice and compares the bytes. The first build stays there, without a signature.

@@ -127,7 +127,7 @@ func TestProxyWithoutHeaderIsReported(t *testing.T) {
 
 // The shipped settings are for a service behind a proxy and name its header.
 func TestShippedSettingsNameTheClientAddressHeader(t *testing.T) {
-	for _, file := range []string{"../../deploy/agentledger.json", "../../docs/reference.md"} {
+	for _, file := range []string{"../../deploy/agentledger.json", "../../docs/reference/settings.md"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

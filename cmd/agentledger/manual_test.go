@@ -40,7 +40,7 @@ func TestDocumentedNames(t *testing.T) {
 		}
 		documents = append(documents, found...)
 	}
-	reference, commands := readFile(t, "../../docs/reference.md"), 0
+	reference, commands := readFile(t, "../../docs/reference/metrics.md"), 0
 	for _, document := range append(documents, "../../README.md") {
 		text := strings.ReplaceAll(readFile(t, document), "\\\n", " ") // a command on several lines
 		for _, m := range documentedCommand.FindAllStringSubmatch(text, -1) {
@@ -65,7 +65,7 @@ func TestDocumentedNames(t *testing.T) {
 				continue
 			}
 			if !strings.Contains(reference, "`"+m[1]) && !strings.Contains(reference, "`"+strings.TrimSuffix(m[1], "_bucket")) {
-				t.Errorf("%s: docs/reference.md has no metric %s", filepath.Base(document), m[1])
+				t.Errorf("%s: docs/reference/metrics.md lacks %s", filepath.Base(document), m[1])
 			}
 		}
 	}

@@ -34,7 +34,7 @@ type Store struct {
 	MasterKeyFile      string   `help:"File of the key that encrypts private keys (generated at the first start). Default: DATA/master.key. Alternatively, AGENTLEDGER_MASTER_KEY contains the key itself." type:"path" env:"AGENTLEDGER_MASTER_KEY_FILE"`
 	OlderMasterKeyFile []string `help:"File of an earlier master key. Repeatable. Keys encrypted with it can still be read, and serve re-encrypts them with the current one." type:"path" sep:"none" env:"AGENTLEDGER_OLDER_MASTER_KEY_FILE"`
 
-	Archive string `help:"Object store for the texts of old events." placeholder:"URL" env:"AGENTLEDGER_ARCHIVE" type:"archive"`
+	Archive string `help:"Object store for the texts of events older than tuning.archive_after_days: s3://BUCKET/PREFIX?endpoint=URL&region=NAME, or file:///FOLDER. A store with archived events does not open without it." placeholder:"URL" env:"AGENTLEDGER_ARCHIVE" type:"archive"`
 }
 
 // DatabaseDir returns the directory of the embedded store.
@@ -78,28 +78,28 @@ type Identity struct {
 
 // Limits are the limits of organizations, by plan.
 type Limits struct {
-	Plans      map[string]uint64 `help:"Plans and their events per month; 0 means unlimited." default:"free=10000;team=100000;enterprise=0" env:"AGENTLEDGER_PLANS"`
+	Plans      map[string]uint64 `help:"Plans and their events per month; 0 means unlimited. The plan enterprise is required. Move organizations before you remove their plan: requests of an organization on a removed plan are rejected with 503." default:"free=10000;team=100000;enterprise=0" env:"AGENTLEDGER_PLANS"`
 	PlanLimits map[string]uint64 `help:"Limits of plans that differ from the defaults, by plan and limit; 0 means unlimited: free.agents=50;gold.statements_per_minute=600. Limits: agents, ingest_keys, policies, policy_versions, statements_per_minute. Limits that are not named keep their defaults; a plan without defaults has those of enterprise." env:"AGENTLEDGER_PLAN_LIMITS"`
 }
 
 // Listen configures the listeners, the client address header that a proxy sets, and who may create organizations.
 type Listen struct {
-	Listen              string `help:"Address of the main listener: ingest, public, console. The default is reachable from this machine only; use :8080 for all interfaces." default:"127.0.0.1:8080" env:"AGENTLEDGER_LISTEN" type:"listen"`
+	Listen              string `help:"Address of the main listener: ingest, public, console. The default is reachable from this machine only; use :8080 for all interfaces. unix:PATH is a socket of mode 0660." default:"127.0.0.1:8080" env:"AGENTLEDGER_LISTEN" type:"listen"`
 	IDListen            string `name:"id-listen" help:"Address of the identity listener." default:"127.0.0.1:8091" env:"AGENTLEDGER_ID_LISTEN" type:"listen"`
 	MetricsListen       string `help:"Private address of metrics and profiles; empty to disable." default:"127.0.0.1:9464" env:"AGENTLEDGER_METRICS_LISTEN" type:"listen"`
-	TLSCert             string `help:"Certificate chain in PEM, for TLS." type:"path" env:"AGENTLEDGER_TLS_CERT"`
+	TLSCert             string `help:"Certificate chain in PEM: the main listener uses TLS. Changed files are served within a second." type:"path" env:"AGENTLEDGER_TLS_CERT"`
 	TLSKey              string `help:"Private key of the certificate in PEM." type:"path" env:"AGENTLEDGER_TLS_KEY"`
-	ClientAddressHeader string `help:"Header whose last address is the client's, set by a proxy in front of the service (X-Forwarded-For). If not set, or if the header contains no address, the peer address of the connection is used." env:"AGENTLEDGER_CLIENT_ADDRESS_HEADER"`
+	ClientAddressHeader string `help:"Header whose last address is the client's, set by a proxy in front of the service (X-Forwarded-For). If not set, or if the header contains no address, the peer address of the connection is used. Do not set it if clients reach the listeners directly, because each could name any address." env:"AGENTLEDGER_CLIENT_ADDRESS_HEADER"`
 
-	NodeListen string `help:"Address for other nodes." placeholder:"ADDRESS" env:"AGENTLEDGER_NODE_LISTEN" type:"listen"`
-	NodeURL    string `name:"node-url" help:"URL of that address, as other nodes reach it." placeholder:"URL" env:"AGENTLEDGER_NODE_URL" type:"url"`
+	NodeListen string `help:"Address at which other nodes of the same database reach this one. Requires --node-url." placeholder:"ADDRESS" env:"AGENTLEDGER_NODE_LISTEN" type:"listen"`
+	NodeURL    string `name:"node-url" help:"URL of that address, as other nodes reach it: https://10.1.0.7:8092." placeholder:"URL" env:"AGENTLEDGER_NODE_URL" type:"url"`
 
-	Signup string `help:"Who may create organizations." enum:"off,members" default:"off" env:"AGENTLEDGER_SIGNUP"`
+	Signup string `help:"Who may create organizations in addition to the operator: members means everyone with an account." enum:"off,members" default:"off" env:"AGENTLEDGER_SIGNUP"`
 }
 
 // Outside configures which external servers the service calls and which lists it publishes.
 type Outside struct {
-	CalloutAllow      []netip.Prefix `help:"Private networks that the service may call, also over http, separated by commas: 10.1.0.0/16,127.0.0.0/8." placeholder:"PREFIX" env:"AGENTLEDGER_CALLOUT_ALLOW" type:"network"`
+	CalloutAllow      []netip.Prefix `help:"Private networks that the service may call, also over http, separated by commas: 10.1.0.0/16,127.0.0.0/8. Organizations may name addresses in them. By default, only public addresses are called, over https, without redirects and proxies." placeholder:"PREFIX" env:"AGENTLEDGER_CALLOUT_ALLOW" type:"network"`
 	WitnessPolicyFile string         `help:"Witnesses for every organization's log, and their quorum: a C2SP tlog-policy with the URL of each witness and without log lines. Default: none; organizations may configure their own." type:"path" env:"AGENTLEDGER_WITNESS_POLICY_FILE"`
 	Directory         string         `help:"Slug of the organization whose log is the directory: it publishes the latest tree of every other log. Create the organization first. Default: no directory." placeholder:"SLUG" env:"AGENTLEDGER_DIRECTORY" type:"slug"`
 	LogListContact    string         `help:"How operators of witnesses can contact you: an address or a page. If set, the service publishes the origins and keys of all its logs at /v1/public/witness-network/logs/v0. Default: no list." placeholder:"TEXT" env:"AGENTLEDGER_LOG_LIST_CONTACT"`
@@ -108,7 +108,7 @@ type Outside struct {
 
 // Mail configures the mail server.
 type Mail struct {
-	SMTP string `help:"Mail server, smtps://HOST?from=ADDRESS." placeholder:"URL" env:"AGENTLEDGER_SMTP" type:"smtp"`
+	SMTP string `help:"Mail server: smtp://HOST[:587]?from=ADDRESS with STARTTLS, or smtps://HOST[:465]?from=ADDRESS. The parameter credentials names a file of one line USER:PASSWORD, mode 0600. Default: no mail." placeholder:"URL" env:"AGENTLEDGER_SMTP" type:"smtp"`
 }
 
 // Logging configures the level and the format of the log on standard error.

@@ -15,10 +15,10 @@ const openIDSection = "openid"
 
 // providerEntry is one provider in the settings file. Its client secret is in a separate file.
 type providerEntry struct {
-	Name             string `json:"name"`
-	Issuer           string `json:"issuer"`
-	ClientID         string `json:"client_id"`
-	ClientSecretFile string `json:"client_secret_file"`
+	Name             string `json:"name"`               // part of the callback's path: PUBLIC_URL/v1/id/auth/oidc/NAME/callback
+	Issuer           string `json:"issuer"`             // https URL of the provider, as its discovery document contains it
+	ClientID         string `json:"client_id"`          // that the provider assigned to the service
+	ClientSecretFile string `json:"client_secret_file"` // file of one line; may be "" for a public client
 }
 
 // decodeProviders decodes the section "openid" of the settings file and reads the client secrets. It rejects unknown

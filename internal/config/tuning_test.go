@@ -145,27 +145,6 @@ func TestAnchorsFirst(t *testing.T) {
 	}
 }
 
-// The reference has one row for each setting, with the program's text.
-func TestTuningIsInTheReference(t *testing.T) {
-	text, err := os.ReadFile("../../docs/reference.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(text), "\n## Tuning\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	rows := strings.Count(section, "\n| `")
-	for _, s := range config.TuningReference() {
-		row := fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n", s.Key, s.Default, s.Range, s.Meaning, s.Change)
-		if !strings.Contains(section, row) {
-			t.Errorf("docs/reference.md: the row of %s has to be\n%s", s.Key, row)
-		}
-		rows--
-	}
-	if rows != 0 {
-		t.Errorf("docs/reference.md: %d rows are of no setting", rows)
-	}
-}
-
 // An unknown name is shown as the file has it, with the setting that was probably meant. A byte order mark is
 // reported as such.
 func TestNamesOfTheFile(t *testing.T) {

@@ -11,12 +11,14 @@ import (
 // Reference is the description of the HTTP interface for readers, made from its OpenAPI document.
 type Reference struct {
 	Version string
+	Details string  // Markdown: the rules for all calls
 	Areas   []*Area // in the order of the document's tags
 }
 
 // Area is the part of the interface with one tag.
 type Area struct {
 	Name, Description string
+	Details           string // Markdown that is not on the pages: the paragraphs of the description after the first
 	Calls             []*Call
 	Schemas           []*Schema // documents that the calls refer to, directly or indirectly, by name
 }
@@ -25,6 +27,7 @@ type Area struct {
 type Call struct {
 	ID, Method, Path     string
 	Summary, Description string
+	Details              string   // Markdown that is not on the pages: the paragraphs of the description after the first
 	Credentials          []string // any one of them; empty if none is needed
 	Parameters           []Parameter
 	Body                 []Content // of the request; empty if it has none
@@ -91,10 +94,11 @@ func ReadReference(document string) (*Reference, error) {
 	if err := json.Unmarshal([]byte(document), &root); err != nil {
 		return nil, fmt.Errorf("read the OpenAPI document: %w", err)
 	}
-	r := &Reference{Version: root.node("info").text("version")}
+	r := &Reference{Version: root.node("info").text("version"), Details: root.node("info").text("description")}
 	for _, tag := range root.list("tags") {
 		t := node(tag.(map[string]any))
-		r.Areas = append(r.Areas, &Area{Name: t.text("name"), Description: t.text("description")})
+		first, details := splitDescription(t)
+		r.Areas = append(r.Areas, &Area{Name: t.text("name"), Description: first, Details: details})
 	}
 	reader := referenceReader{root}
 	paths := root.node("paths")
@@ -122,6 +126,16 @@ func (r referenceReader) follow(n node) node {
 	return found
 }
 
+// splitDescription returns the first paragraph of a description, if it is one line without markup, and the rest.
+func splitDescription(n node) (first, rest string) {
+	text := n.text("description")
+	first, rest, _ = strings.Cut(text, "\n\n")
+	if strings.ContainsAny(first, "#|`*\n") {
+		return "", text
+	}
+	return first, rest
+}
+
 // addPath adds the calls of a path to their areas.
 func (r referenceReader) addPath(to *Reference, path string, item node) {
 	var main *Call
@@ -147,8 +161,8 @@ func (r referenceReader) addPath(to *Reference, path string, item node) {
 }
 
 func (r referenceReader) readCall(method, path string, operation node, shared []any) *Call {
-	c := &Call{ID: operation.text("operationId"), Method: method, Path: path, Summary: operation.text("summary"),
-		Description: operation.text("description")}
+	c := &Call{ID: operation.text("operationId"), Method: method, Path: path, Summary: operation.text("summary")}
+	c.Description, c.Details = splitDescription(operation)
 	for _, way := range operation.list("security") {
 		for name := range way.(map[string]any) {
 			c.Credentials = append(c.Credentials, credentialNames[name])

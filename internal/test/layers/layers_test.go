@@ -215,6 +215,7 @@ var layer = map[string]int{
 	"internal/test/servicetest":          60,
 	"internal/test/clientdrill":          60,
 	"internal/test/clireference":         60,
+	"internal/test/docpage":              60,
 	"internal/test/readers":              60,
 	"internal/test/vectors":              60,
 	"internal/test/witnesstest":          60,
@@ -259,7 +260,7 @@ func TestLayersPointDown(t *testing.T) {
 	for name, p := range packages {
 		own, known := layer[name]
 		if !known {
-			t.Errorf("%s has no place in the layers: add it to this test and to docs/architecture.md", name)
+			t.Errorf("%s has no place in the layers: add it to this test and to docs/internals/architecture.md", name)
 			continue
 		}
 		for _, path := range p.Imports {

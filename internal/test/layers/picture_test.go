@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-var update = flag.Bool("update", false, "write the picture and the table of folders in docs/architecture.md anew")
+var update = flag.Bool("update", false, "write the picture and the table of folders in docs/internals/architecture.md anew")
 
 // maxBoxes is the number of boxes that a reader can take in at a glance.
 const maxBoxes = 30
@@ -126,7 +126,7 @@ func group() map[string]string {
 		"clients":          "The clients for Python, TypeScript and n8n, each with its own tests, and the packages that a service has of the first two.",
 		"cmd":              "The programs: `agentledger` (the service and its operator's commands) and `aps` (agents, auditors, monitors).",
 		"deploy":           "Units, images, charts, alerts and dashboards for operators.",
-		"docs":             "The documents; [docs/README.md](README.md) lists them.",
+		"docs":             "The documents; [docs/README.md](../README.md) lists them.",
 		"examples":         "Agents to start from.",
 		"internal":         "Mechanisms that exist once:",
 		"internal/deliver": "Messages that are sent later, because they wait for a receiver:",
@@ -213,7 +213,7 @@ func synopsis(comment string) string {
 
 // The picture and the table in the documents match the tree.
 func TestArchitectureShowsTheTree(t *testing.T) {
-	const document = "../../../docs/architecture.md"
+	const document = "../../../docs/internals/architecture.md"
 	text, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
