@@ -10,7 +10,6 @@ import { parseBundle } from "./bundle.js";
 import { check } from "./check.js";
 import { checkForm, is, isObject, listOf } from "./forms.js";
 import { Trust } from "./trust.js";
-import { unknownKeys } from "./unknown.js";
 import { reportLines } from "./words.js";
 
 /** The outcomes. `status` is the exit status of `aps verify`. */
@@ -42,7 +41,7 @@ export async function verifyBundle(source, given = {}) {
   }
   const options = withDirectory(trust.options(b), directory, b.directory);
   const { report: r } = await check(b, options);
-  const unknown = r.ok ? [] : await unknownKeys(b, options);
+  const unknown = r.ok ? [] : await (await import("./unknown.js")).unknownKeys(b, options); // loaded if something is wrong
   if (r.checkpoint_ok && trust.policy) await addQuorum(r, "", trust, parseNote(b.checkpoint));
   if (r.directory_ok && directory.policy) {
     await addQuorum(r, "directory_", directory, parseNote(b.directory.bundle.checkpoint));
