@@ -69,7 +69,7 @@ import (
 	"github.com/agentledger/agentledger/policy"
 )
 
-// Options configure New. All except the last three are required.
+// Options configure New. All up to PublicURL are required.
 type Options struct {
 	Edge          *edge.Edge
 	Sessions      Sessions
@@ -104,6 +104,8 @@ type Options struct {
 	MaxInFlight, MaxInFlightOrganization int
 	// Maximum numbers of waiting long polls, in all and per organization. If zero, 1,024 and 64.
 	MaxPolls, MaxPollsOrganization int
+	// Maximum number of acts that a comparison with a tool's record reads. If zero, 50,000.
+	MaxCoverageActs int
 }
 
 // Server serves the surface. It keeps no state of a call.
@@ -123,6 +125,7 @@ func New(o Options) (*Server, error) {
 	if o.Control == nil {
 		o.Control = admission.New(runtime.GOMAXPROCS(0))
 	}
+	o.MaxCoverageActs = cmp.Or(o.MaxCoverageActs, 50_000)
 	surface, err := newSurface(surfaceOptions{
 		Edge: o.Edge, Sessions: o.Sessions, Tokens: o.Tokens, Organizations: o.Orgs, Represents: o.Members.Represents, PublicURL: o.PublicURL,
 		Control: o.Control, Address: o.Address, MaxInFlight: cmp.Or(o.MaxInFlight, 1024),

@@ -23,7 +23,6 @@ import (
 const (
 	maxCoverageBody      = 4 << 20 // bytes, with the file as a JSON string
 	maxCoverageCalls     = 20_000
-	maxCoverageActs      = 50_000
 	maxCoverageTolerance = 24 * time.Hour
 	maxCoverageFindings  = 100 // rows of each kind in the answer
 	maxStatedFindings    = 20  // of the missing and unpermitted calls in the event
@@ -160,8 +159,8 @@ func (s *Server) readCovered(ctx context.Context, c *Caller, o *coverage.Options
 		values.Set("identifiers", "1")
 		page, err := s.acts.List(ctx, eventlist.Asked{Tenant: c.Who.Tenant, Role: c.Who.Role, Values: values, After: values.Get("after"), Limit: coveragePage,
 			Shows: func(string) bool { return false }})
-		if read += len(page.Acts); err == nil && read > maxCoverageActs {
-			err = fault.New(fault.Invalid, fmt.Sprintf("The range has more than %d acts: compare a part of it, or use aps coverage", maxCoverageActs))
+		if read += len(page.Acts); err == nil && read > s.MaxCoverageActs {
+			err = fault.New(fault.Invalid, fmt.Sprintf("The range has more than %d acts: compare a part of it, or use aps coverage", s.MaxCoverageActs))
 		}
 		return page, err
 	})

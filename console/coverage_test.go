@@ -2,9 +2,12 @@ package console_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/id"
 )
 
@@ -61,4 +64,90 @@ func TestCoverage(t *testing.T) {
 		w.refuses(message, w.request("POST", "/coverage", body), 422, message)
 	}
 	w.refuses("too large", w.request("POST", "/coverage", ask(strings.Repeat("x", 4<<20), "")), 413, "The body is too large")
+}
+
+// An answer has the first 100 rows of each kind, and the event the first 20 missing and unpermitted calls.
+func TestFindingsOfCoverage(t *testing.T) {
+	w := newWorld(t)
+	var calls strings.Builder
+	calls.WriteString("tool,call_id\n")
+	for n := range 101 {
+		w.guarded(red, n, id.Allow, "")
+		w.guarded(red, 1000+n, id.Deny, "")
+		fmt.Fprintf(&calls, "acme.refund,act-%d\nacme.refund,missing-%d\n", 1000+n, n)
+	}
+	body := fmt.Sprintf(`{"format":"csv","file":%q,"from":"2000-01-01T00:00:00Z","to":"2999-01-01T00:00:00Z"}`, calls.String())
+	got := w.call(201, "POST", "/coverage", body)
+	counts := got["counts"].(map[string]any)
+	for kind, first := range map[string]string{"missing": "no_act", "unpermitted": "denied", "extra": "open"} {
+		rows := got[kind].([]any)
+		if counts[kind] != 101.0 || len(rows) != 100 || rows[0].(map[string]any)["reason"] != first {
+			t.Errorf("%s: got %v, and %d rows of which the first is %v, want 101, 100 and %s", kind, counts[kind], len(rows), rows[0], first)
+		}
+	}
+	stated := w.call(200, "GET", "/audit?kind=ledger_coverage_compared", "")["acts"].([]any)[0].(map[string]any)["payload"].(map[string]any)
+	for _, kind := range []string{"missing", "unpermitted"} {
+		if rows := stated[kind].([]any); len(rows) != 20 || stated["counts"].(map[string]any)[kind] != 101.0 {
+			t.Errorf("the event: got %d rows of %s and %v, want 20 and 101", len(rows), kind, stated["counts"])
+		}
+	}
+}
+
+// A comparison reads as many acts as the bound allows, those of other organizations not counted.
+func TestActsOfCoverage(t *testing.T) {
+	w := newWorld(t, func(o *console.Options) { o.MaxCoverageActs = 3 })
+	for n := range 3 {
+		w.guarded(red, n, id.Allow, "")
+		w.guarded(blue, n, id.Allow, "")
+	}
+	w.call(201, "POST", "/coverage", coverageOfAll)
+	w.guarded(red, 3, id.Allow, "")
+	w.refuses("one act more", w.request("POST", "/coverage", coverageOfAll), 422,
+		"The range has more than 3 acts: compare a part of it, or use aps coverage")
+	w.call(201, "POST", "/coverage", coverageOfAll, as("blue-owner"))
+}
+
+const coverageOfAll = `{"format":"ndjson","file":"{\"tool\":\"acme.refund\",\"call_id\":\"c\"}","from":"2000-01-01T00:00:00Z","to":"2999-01-01T00:00:00Z"}`
+
+// An organization has one comparison in flight, and the service two.
+func TestComparisonsInFlight(t *testing.T) {
+	w := newWorld(t)
+	w.found(green, "green")
+	ask := func(who string) *http.Request { return w.request("POST", "/coverage", coverageOfAll, as(who)) }
+	release := w.Store.Hold() // no statement becomes durable
+	answers := make(chan got, 4)
+	begin := func(who string) {
+		for range 2 {
+			r := ask(who)
+			go func() { answers <- w.do(r) }()
+		}
+		select {
+		case g := <-answers:
+			if g.status != 429 || !strings.Contains(g.text, "Another comparison is running; ask again later") || g.header.Get("Retry-After") != "10" {
+				t.Errorf("%s's second: got %d %s, Retry-After %q", who, g.status, g.text, g.header.Get("Retry-After"))
+			}
+		case <-time.After(2 * time.Minute):
+			t.Errorf("%s: two comparisons are in flight", who)
+		}
+	}
+	begin("red-owner")
+	begin("blue-owner")
+	third := make(chan got, 1)
+	r := ask("green-owner")
+	go func() { third <- w.do(r) }()
+	select {
+	case g := <-third:
+		if g.status != 429 || !strings.Contains(g.text, "Another comparison is running; ask again later") {
+			t.Errorf("the third organization: got %d %s", g.status, g.text)
+		}
+	case <-time.After(2 * time.Minute):
+		t.Error("three comparisons are in flight")
+	}
+	release()
+	for range 2 {
+		if g := <-answers; g.status != 201 {
+			t.Errorf("got %d %s", g.status, g.text)
+		}
+	}
+	w.call(201, "POST", "/coverage", coverageOfAll, as("green-owner"))
 }

@@ -58,8 +58,9 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	red  = ledgertest.Red
-	blue = ledgertest.Blue
+	red   = ledgertest.Red
+	blue  = ledgertest.Blue
+	green = id.Tenant(3)
 )
 
 // world is the surface on the real services, with two organizations in which each role has a session. Its token
@@ -211,7 +212,7 @@ func (sessions) Session(_ context.Context, token string) (*account.Session, erro
 	token, late := strings.CutSuffix(token, "-late") // without a recently proved factor
 	token, way, _ := strings.Cut(token, "+")         // the sign-in method
 	slug, role, _ := strings.Cut(token, "-")
-	tenant, ok := map[string]id.Tenant{"red": red, "blue": blue}[slug]
+	tenant, ok := map[string]id.Tenant{"red": red, "blue": blue, "green": green}[slug]
 	if !ok {
 		return nil, fault.New(fault.Unauthorized, "whatever")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
+	"github.com/agentledger/agentledger/internal/column"
 	"github.com/agentledger/agentledger/internal/http/admission"
 	"github.com/agentledger/agentledger/internal/read/eventlist"
 	"github.com/agentledger/agentledger/internal/sysevent"
@@ -181,6 +182,20 @@ func (v *Shared) Acts(ctx context.Context, after string, limit int) (wire.Acts, 
 // Columns returns the columns of payloads that the view shows: those of the link, unless the organization has removed them.
 func (v *Shared) Columns(ctx context.Context) ([]string, error) {
 	return v.server.acts.Columns(ctx, v.ask("", 1))
+}
+
+// IsLost reports whether the view selects by a column that the organization has removed, so that its acts can't be selected.
+func (v *Shared) IsLost(ctx context.Context) (bool, error) {
+	named, err := v.Columns(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, text := range v.Query["column"] {
+		if c, err := column.ParseCondition(text); err == nil && !slices.Contains(named, c.Path) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // Count returns the counts of the view's acts, which may be countAge old.

@@ -227,7 +227,7 @@ func newMutator(t *testing.T, seed uint64) *mutator {
 	}
 	l := packtest.NewSampleLog(t)
 	m.key = l.Key().String()
-	for _, s := range append(packtest.Samples(t, l), packtest.VoteSamples(t)...) {
+	for _, s := range slices.Concat(packtest.Samples(t, l), packtest.VoteSamples(t), packtest.CoverageSamples(t)) {
 		m.packs = append(m.packs, s.Parts)
 	}
 	return m
@@ -297,12 +297,17 @@ func (m *mutator) nextBundle(t *testing.T) document {
 func (m *mutator) nextPack(t *testing.T, i int) document {
 	t.Helper()
 	if m.IntN(3) == 0 {
-		d := document{Kind: "pack", Key: m.key, what: "the payload of a voter key"}
-		vote := m.IntN(2) == 0
-		if vote {
-			d.what = "the payload of a signed vote"
+		d := document{Kind: "pack", Key: m.key}
+		bend := func(payload []byte) []byte { return m.changeJSON(payload, canonical) }
+		var p *packtest.Parts
+		switch m.IntN(3) {
+		case 0:
+			d.what, p = "the payload of a voter key", packtest.BentVotePack(t, false, bend)
+		case 1:
+			d.what, p = "the payload of a signed vote", packtest.BentVotePack(t, true, bend)
+		default:
+			d.what, p = "the payload of a comparison", packtest.BentCoveragePack(t, bend)
 		}
-		p := packtest.BentVotePack(t, vote, func(payload []byte) []byte { return m.changeJSON(payload, canonical) })
 		d.Path = m.write(t, "pack.zip", packtest.WriteZIP(t, p.Contents(t)))
 		return d
 	}

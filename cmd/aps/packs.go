@@ -240,17 +240,6 @@ func isWrong(err error) bool {
 	return false
 }
 
-// describeCoverage returns the line about a comparison that the log states.
-func describeCoverage(c *pack.Coverage) string {
-	word := "not covered"
-	if c.Covered {
-		word = "covered"
-	}
-	n := &c.Counts
-	return fmt.Sprintf("compared    %d: calls from %s until before %s %s, as the service states: %d of %d matched, %d unpermitted, %d missing, %d extra; record %s",
-		c.LogIndex, c.From, c.To, word, n.Matched, n.Calls-min(n.Outside, n.Calls), n.Unpermitted, n.Missing, n.Extra, c.FileSHA256)
-}
-
 // print prints the outcome.
 func print(out *people.Terminal, name string, r *packReport, failed error, t packTrust, acts *actQuestion) error {
 	if out.JSON {
@@ -274,7 +263,7 @@ func print(out *people.Terminal, name string, r *packReport, failed error, t pac
 	}
 	lines = append(lines, acts.lines(&r.Report)...)
 	for i := range r.Coverage {
-		lines = append(lines, describeCoverage(&r.Coverage[i]))
+		lines = append(lines, r.Coverage[i].String())
 	}
 	lines = append(lines, fmt.Sprintf("manifest    %s", r.ManifestSHA256))
 	switch {

@@ -45,7 +45,7 @@ func TestPackVectors(t *testing.T) {
 		if err := json.Unmarshal([]byte(got.out), &report); err != nil {
 			t.Fatalf("%s: %v", v.Name, err)
 		}
-		for _, name := range []string{"vote_lines", "act_lines"} {
+		for _, name := range []string{"vote_lines", "act_lines", "coverage_lines"} {
 			lines, _ := v.Expect[name].([]any)
 			if delete(v.Expect, name); lines == nil {
 				continue
@@ -156,14 +156,5 @@ func TestPackActs(t *testing.T) {
 	file, key = find("acts: a line missing")
 	if got := aps(t, "", "verify", file, "--key", key, "--acts", "--json"); got.status != 1 || strings.Contains(got.out, "act_rows") {
 		t.Errorf("a pack that is refused: got %+v, want no rows", got)
-	}
-}
-
-func TestDescribeCoverage(t *testing.T) {
-	c := pack.Coverage{LogIndex: 42, From: 1_790_000_000_000, To: 1_790_000_060_000, Counts: pack.CoverageCounts{Calls: 5, Outside: 1, Matched: 1, Unpermitted: 1, Missing: 2, Extra: 3}}
-	want := "compared    42: calls from 2026-09-21T14:13:20.000Z until before 2026-09-21T14:14:20.000Z not covered, as the service states: " +
-		"1 of 4 matched, 1 unpermitted, 2 missing, 3 extra; record " + strings.Repeat("0", 64)
-	if got := describeCoverage(&c); got != want {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -138,9 +138,7 @@ func (c *checker) checkApprovals() error {
 
 // showStatement records a shown event of the service if it is a statement about an approval or a comparison.
 func (c *checker) showStatement(e *event.Envelope, at id.Index) {
-	if e.ActionKind == coverageKind {
-		c.addCoverage(e, at)
-	}
+	c.addCoverage(e, at)
 	if e.ActionKind != approvalKind {
 		return
 	}

@@ -75,7 +75,8 @@ func (r *Request) check() error {
 		}
 	}
 	valid = valid && (r.AgentID == nil || event.ValidAgent(string(*r.AgentID))) &&
-		(r.Tool == nil || textcheck.ValidToolGlob(*r.Tool)) && (r.TraceID == nil || event.ValidEvent(string(*r.TraceID)))
+		(r.Tool == nil || textcheck.ValidToolGlob(*r.Tool)) && (r.TraceID == nil || event.ValidEvent(string(*r.TraceID))) &&
+		(r.Envelopes || !r.Coverage)
 	if !valid {
 		return fmt.Errorf("manifest: request: %w", verify.ErrMalformed)
 	}
@@ -117,4 +118,10 @@ func (m *Manifest) checkRange() error {
 func (r *Request) Matches(agent id.Agent, trace id.Trace, tool id.Tool) bool {
 	return (r.AgentID == nil || *r.AgentID == agent) && (r.TraceID == nil || *r.TraceID == trace) &&
 		(r.Tool == nil || textcheck.MatchTool(*r.Tool, string(tool)))
+}
+
+// Adds reports whether an event that does not match the request is shown nevertheless, because it is a comparison of a
+// record of calls.
+func (r *Request) Adds(signer event.Signer, kind string) bool {
+	return r.Coverage && signer == event.SignerSystem && kind == coverageKind
 }

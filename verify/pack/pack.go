@@ -115,6 +115,8 @@ type Request struct {
 	Tool      *string   `json:"tool"` // a glob
 	TraceID   *id.Trace `json:"trace_id"`
 	Envelopes bool      `json:"envelopes"`
+	// Coverage shows the service's comparisons of records of calls too, whatever the filter. It requires Envelopes.
+	Coverage bool `json:"coverage,omitzero"`
 }
 
 // Filters reports whether events of the range may be withheld.

@@ -27,7 +27,8 @@ type coverageReport struct {
 	Compared int // calls in the range
 	Matches  []matchCount
 	Lists    []coverageList
-	Weak     int // matched by time alone
+	Weak     int  // matched by time alone
+	Pasted   bool // rather than a file
 }
 
 // matchCount is how many calls a rule matched.
@@ -54,10 +55,19 @@ func (p *pages) showCoverage(r *page.Request) (any, error) {
 	return &coverageView{MayCompare: r.Person.May("read payloads")}, nil
 }
 
-// compareCalls compares the record in the form.
+// compareCalls compares the record in the form: a file, or a text.
 func (p *pages) compareCalls(r *page.Request) (page.Outcome, error) {
-	wanted := api.NewCoverage{Format: coverage.Format(r.Value("format")), File: strings.ReplaceAll(r.Form.Get("record"), "\r\n", "\n"),
-		ToolName: r.Value("tool"), Strict: r.Checked("strict")}
+	file, text, source := r.Form.Get("file"), r.Form.Get("record"), "file"
+	r.Form.Del("file") // it may be large, and a browser does not choose it again
+	switch {
+	case file != "" && text != "":
+		return page.Outcome{}, fault.New(fault.Invalid, "record must be empty if a file is chosen")
+	case file == "" && strings.TrimSpace(text) == "":
+		return page.Outcome{}, fault.New(fault.Invalid, "file must be chosen, or its text be pasted")
+	case file == "": // browsers send texts with CRLF line ends
+		file, source = strings.ReplaceAll(text, "\r\n", "\n"), "record"
+	}
+	wanted := api.NewCoverage{Format: coverage.Format(r.Value("format")), File: file, ToolName: r.Value("tool"), Strict: r.Checked("strict")}
 	for line := range strings.Lines(r.Form.Get("paths")) {
 		if line = strings.TrimSpace(line); line != "" {
 			wanted.Paths = append(wanted.Paths, line)
@@ -75,14 +85,16 @@ func (p *pages) compareCalls(r *page.Request) (page.Outcome, error) {
 	found, err := visitOf(r).Console.Compare(r.Context(), visitOf(r).caller, wanted)
 	if fault.Is(err, fault.Invalid) { // name the field of the page
 		if message, is := strings.CutPrefix(fault.Of(err).Message, "file: "); is {
-			err = fault.Wrap(fault.Invalid, "record can't be read: "+message, err)
+			err = fault.Wrap(fault.Invalid, source+" can't be read: "+message, err)
 		}
 	}
 	if err != nil {
 		return page.Outcome{}, err
 	}
 	r.Form.Del("record") // it may be large
-	return page.ShowAgain(&coverageView{MayCompare: true, Report: describeCoverage(r, &found)}), nil
+	report := describeCoverage(r, &found)
+	report.Pasted = source == "record"
+	return page.ShowAgain(&coverageView{MayCompare: true, Report: report}), nil
 }
 
 // missingBecause is why calls are missing, in the words of the page.

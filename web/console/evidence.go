@@ -46,6 +46,12 @@ func (p *pages) makePack(r *page.Request) (page.Outcome, error) {
 	if r.Checked("envelopes") {
 		query.Set("envelopes", "1")
 	}
+	if r.Checked("coverage") {
+		if !query.Has("envelopes") {
+			return page.Outcome{}, fault.New(fault.Invalid, "coverage is read from the signed texts: check the box above too")
+		}
+		query.Set("coverage", "1")
+	}
 	if columns := strings.Join(strings.FieldsFunc(r.Value("columns"), func(c rune) bool { return c == ',' || c == ' ' }), ","); columns != "" {
 		if !query.Has("envelopes") {
 			return page.Outcome{}, fault.New(fault.Invalid, "columns are read from the signed texts: check the box, or leave this empty")

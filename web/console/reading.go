@@ -59,7 +59,7 @@ func (p *pages) otherScreens() []page.Screen {
 			Views: p.views, Name: "evidence", Title: "Evidence", Show: p.showEvidence,
 			Forms: map[string]page.Form{"make": p.makePack}},
 		{Pattern: coveragePage, Views: p.views, Name: "coverage", Title: "Coverage", Show: p.showCoverage,
-			Forms: map[string]page.Form{"compare": p.compareCalls}, MaxForm: maxForm},
+			Forms: map[string]page.Form{"compare": p.compareCalls}, MaxForm: maxForm, Files: true},
 	}
 }
 

@@ -24,6 +24,7 @@ type sharedView struct {
 	First, Older  string // addresses of other pages of the list
 	CSV           string
 	Found, IsPast bool   // IsPast: a page after the first
+	IsLost        bool   // it selects by a column that was removed
 	LogURL        string // of the public log
 }
 
@@ -40,9 +41,12 @@ func (p *pages) showShared(r *page.Request) (content any, err error) {
 	return content, err
 }
 
-func readShared(ctx context.Context, r *page.Request, of *api.Shared) (*sharedView, error) {
-	v := &sharedView{Shared: of, CSV: sharedURL(r, "acts.csv"), LogURL: r.Address("/log", string(of.Slug)), IsPast: r.Query("after") != ""}
+func readShared(ctx context.Context, r *page.Request, of *api.Shared) (v *sharedView, err error) {
+	v = &sharedView{Shared: of, CSV: sharedURL(r, "acts.csv"), LogURL: r.Address("/log", string(of.Slug)), IsPast: r.Query("after") != ""}
 	r.Title = viewWords(of.Query, of.Agent, of.Approver)
+	if v.IsLost, err = of.IsLost(ctx); v.IsLost || err != nil {
+		return v, err
+	}
 	found, err := of.Acts(ctx, r.Query("after"), actsOnPage)
 	if err = r.Correctable(err); err != nil {
 		return nil, err

@@ -102,6 +102,12 @@ func TestSharedView(t *testing.T) {
 	bob.Get("/console/evidence/shares").Want(t, "the other organization's list", http.StatusOK, "No view is shared")
 	ann.Get("/console/audit?kind=ledger_share_opened").Want(t, "audit", http.StatusOK, "The link for KPMG &amp; Co was opened")
 
+	ann.Call("PUT", "/v1/console/columns", map[string]any{"columns": []string{"order"}}, nil)
+	lost := stranger.Get(link)
+	lost.Want(t, "without the column of its filter", http.StatusOK, "This view filters by a column that", "so it can no longer be shown. Ask for a new link")
+	lost.WantNone(t, "without the column of its filter", "No act is in this view", "an admin names them", "Download CSV")
+	bob.Get("/console/activity").Want(t, "the other organization", http.StatusOK, "acme.refund")
+
 	name := regexp.MustCompile(`name="share_id" value="([^"]+)"`).FindStringSubmatch(list.Body)[1]
 	bob.Post("/console/evidence/shares", "do", "revoke", "share_id", name).Want(t, "another organization revokes", http.StatusNotFound)
 	stranger.Get(link).Want(t, "still open", http.StatusOK)

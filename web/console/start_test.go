@@ -91,7 +91,11 @@ func TestFilesOfAgents(t *testing.T) {
 	if got := ann.Get("/console/start?way=curl").Body; strings.Contains(got, "agent=") {
 		t.Error("the other ways claim that the file was kept")
 	}
+	if got := ann.Get("/console/start").Body; !regexp.MustCompile(`<a href="/console/agents/agt_[^"]+" title="agt_[^"]+">Your agent</a> has a key since`).MatchString(got) {
+		t.Error("an agent without a name has its ID as its name")
+	}
 	made := ann.Post("/console/start", "do", "secrets", "display_name", "Second").Body
+	ann.Get("/console/start").Want(t, "the second agent", http.StatusOK, ">Second</bdi></a> has a key since")
 	second := keepSecrets(t, home, made)
 	if first == second || read(t, home, first) != before || read(t, home, second) == before {
 		t.Errorf("the files are %s and %s", first, second)

@@ -1,7 +1,11 @@
 package page
 
 import (
+	"bytes"
 	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
 	"net/http"
 	"net/url"
 	"strings"
@@ -102,12 +106,16 @@ func (r *Request) MaxSent() int64 { return r.body.Max }
 
 // readForm parses the form of a POST.
 func (r *Request) readForm() error {
-	body, err := edge.ReadBody(r.Request, r.body)
+	bounds, parse := r.body, func(body []byte) (url.Values, error) { return url.ParseQuery(string(body)) }
+	if media, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type")); r.screen.Files && err == nil && media == partsMedia {
+		bounds.Media, parse = partsMedia, func(body []byte) (url.Values, error) { return parseParts(body, parameters["boundary"]) }
+	}
+	body, err := edge.ReadBody(r.Request, bounds)
 	if err != nil {
 		return err
 	}
 	r.sent = body
-	r.Form, err = url.ParseQuery(string(body))
+	r.Form, err = parse(body)
 	for _, values := range r.Form {
 		for _, value := range values {
 			if !utf8.ValidString(value) {
@@ -119,6 +127,30 @@ func (r *Request) readForm() error {
 		return fault.Wrap(fault.Invalid, "The form can't be read", err)
 	}
 	return nil
+}
+
+// parseParts parses a form of multipart/form-data. The content of a file is the value of its field.
+func parseParts(body []byte, boundary string) (url.Values, error) {
+	form := url.Values{}
+	parts := multipart.NewReader(bytes.NewReader(body), boundary)
+	for n := 0; ; n++ {
+		part, err := parts.NextRawPart()
+		switch {
+		case errors.Is(err, io.EOF):
+			return form, nil
+		case err != nil:
+			return nil, err
+		case n == maxParts:
+			return nil, errors.New("too many fields")
+		case part.FormName() == "":
+			return nil, errors.New("a field has no name")
+		}
+		value, err := io.ReadAll(part)
+		if err != nil {
+			return nil, err
+		}
+		form.Add(part.FormName(), string(value))
+	}
 }
 
 // maxReturn is the maximum length of a return address in bytes. Sign-ins at providers have the same limit.

@@ -27,6 +27,9 @@ type Screen struct {
 	Forms map[string]Form
 	// MaxForm is the maximum form size in bytes. If zero, it is 64 KiB.
 	MaxForm int64
+	// Files allows forms with files, as multipart/form-data. The content of a file is the value of its field, and a page
+	// that is shown again does not have it.
+	Files bool
 }
 
 // Form makes a change and returns where to continue.
@@ -66,6 +69,8 @@ func (o Outcome) WithScript(script string, modules ...string) Outcome {
 const (
 	defaultMaxForm = 64 << 10
 	formMedia      = "application/x-www-form-urlencoded"
+	partsMedia     = "multipart/form-data"
+	maxParts       = 100 // of a form with files
 	// maxInFlight is the maximum number of concurrent page requests. Access.Read and Access.Change have limits of their
 	// own.
 	maxInFlight = 256

@@ -280,6 +280,8 @@ class Packs(unittest.TestCase):
                     if lines is not None:
                         printed = str(result).split("\n")
                         self.assertEqual(lines, [line for line in printed if line.startswith(("acts ", "receipts ", "approver "))])
+                    lines = v["expect"].pop("coverage_lines", [])
+                    self.assertEqual(lines, [line for line in str(result).split("\n") if line.startswith("compared ")])
                     for name, value in v["expect"].items():
                         self.assertEqual(value, str(getattr(result.facts, name)), name)
 

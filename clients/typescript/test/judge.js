@@ -111,6 +111,8 @@ const kinds = {
     const { begin, end, shown, withheld, erased } = report;
     const votes = report.votes_signed > 0 ? { vote_lines: lines.filter((l) => l.startsWith("vote of ")) } : {};
     votes.act_lines = lines.filter((l) => /^(acts|receipts|approver) /.test(l));
+    const compared = lines.filter((l) => l.startsWith("compared "));
+    if (report.coverage) votes.coverage_lines = compared;
     return Object.assign(votes, Object.fromEntries(Object.entries({ begin, end, shown, withheld, erased }).map(([n, v]) => [n, String(v)])));
   },
 };

@@ -21,6 +21,7 @@ type EvidenceCommand struct {
 	Tool      string `help:"Show only events of this tool, or of tools that match this pattern, such as acme.**." type:"tools"`
 	Trace     string `help:"Show only events of this trace." type:"trace"`
 	Envelopes bool   `help:"Include the signed texts."`
+	Coverage  bool   `help:"Show events about comparisons with records of calls too, whatever the filter. Requires --envelopes."`
 	Columns   string `placeholder:"PATH,…" help:"Members of payloads to show in the table of acts, such as amount_usd,order.id. Default: the columns of the organization. Requires --envelopes."`
 	Out       string `default:"evidence.zip" placeholder:"FILE" help:"Name of the file. An existing file is replaced." type:"output"`
 }
@@ -45,6 +46,9 @@ func (c *EvidenceCommand) values() url.Values {
 	}
 	if c.Envelopes {
 		values.Set("envelopes", "1")
+	}
+	if c.Coverage {
+		values.Set("coverage", "1")
 	}
 	return values
 }

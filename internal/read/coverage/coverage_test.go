@@ -3,12 +3,14 @@ package coverage
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 const tolerance = 60_000
@@ -332,6 +334,25 @@ func TestMaxSteps(t *testing.T) {
 	}
 	if r := compare(t, calls[:10_000], acts[:10_000], within); len(r.Matched) != 10_000 {
 		t.Errorf("got %d matched of 10,000 identical calls", len(r.Matched))
+	}
+}
+
+// The maximum number of acts is read, and one more ends the comparison.
+func TestMaxActs(t *testing.T) {
+	page := wire.Acts{Acts: make([]wire.Act, 1000), Next: "more"}
+	for i := range page.Acts {
+		page.Acts[i].Tool, page.Acts[i].ReceivedAt = "refund", within.From
+	}
+	const full = MaxActs / 1000
+	pages := 0
+	_, err := within.ReadActs(map[string]bool{"refund": true}, "", func(url.Values) (wire.Acts, error) {
+		if pages++; pages <= full {
+			return page, nil
+		}
+		return wire.Acts{Acts: page.Acts[:1]}, nil
+	})
+	if want := "the range has more than 500000 acts: compare a part of it"; fmt.Sprint(err) != want || pages != full+1 {
+		t.Errorf("got %v after %d pages, want %s", err, pages, want)
 	}
 }
 

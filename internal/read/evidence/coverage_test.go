@@ -3,15 +3,21 @@ package evidence_test
 import (
 	"context"
 	"fmt"
+	"html/template"
+	"net/url"
+	"strings"
 	"testing"
 
+	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/read/evidence"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/log"
+	"github.com/agentledger/agentledger/verify/pack"
 )
 
-// A pack with envelopes and without a filter has the comparisons that the log states in its range; another pack, and that of another organization,
-// has none.
+// A pack with envelopes has the comparisons that the log states in its range if it has no filter or they were asked for, with the line of aps verify in
+// its report; another pack, and that of another organization, has none.
 func TestComparisonsInPacks(t *testing.T) {
 	onEngines(t, func(t *testing.T, w *world) {
 		w.fill(t, red, 3)
@@ -30,9 +36,16 @@ func TestComparisonsInPacks(t *testing.T) {
 		}{
 			{red, "to=4&envelopes=1", "3 false {5 1 1 1 2 3}"}, {red, "to=3&envelopes=1", ""}, {red, "to=4", ""},
 			{red, "to=4&envelopes=1&tool=acme.**", ""}, {blue, "envelopes=1", ""},
+			{red, "to=4&envelopes=1&coverage=1", "3 false {5 1 1 1 2 3}"}, {red, "to=4&envelopes=1&coverage=1&tool=acme.**", "3 false {5 1 1 1 2 3}"},
+			{red, "to=4&envelopes=1&coverage=1&agent_id=nobody", "3 false {5 1 1 1 2 3}"}, {red, "to=4&envelopes=1&coverage=1&trace_id=none", "3 false {5 1 1 1 2 3}"},
+			{red, "to=3&envelopes=1&coverage=1&tool=acme.**", ""}, {red, "to=4&envelopes=1&coverage=0&tool=acme.**", ""}, {blue, "envelopes=1&coverage=1&tool=acme.**", ""},
 		} {
 			got := ""
-			for _, found := range w.check(t, c.tenant, w.export(t, c.tenant, c.query)).Coverage {
+			packed := w.export(t, c.tenant, c.query)
+			for _, found := range w.check(t, c.tenant, packed).Coverage {
+				if line := template.HTMLEscapeString(found.String()); !strings.Contains(file(t, packed, pack.FileReport), "<li>"+line+"</li>") {
+					t.Errorf("%s: the report has no line %s", c.query, line)
+				}
 				got += fmt.Sprint(uint64(found.LogIndex), found.Covered, found.Counts)
 				if found.FileSHA256 != (id.Hash{7}) || found.From != 1_790_000_000_000 || found.To != 1_790_000_000_001 {
 					t.Errorf("%s: got %+v", c.query, found)
@@ -43,4 +56,16 @@ func TestComparisonsInPacks(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestCoverageParameter(t *testing.T) {
+	for query, want := range map[string]string{"coverage=1": "coverage requires envelopes=1", "coverage=yes&envelopes=1": "coverage must be 1 or 0"} {
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = evidence.ParseWanted(values); !fault.Is(err, fault.Invalid) || fault.Of(err).Message != want {
+			t.Errorf("%s: got %v, want %s", query, err, want)
+		}
+	}
 }

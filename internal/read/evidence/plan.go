@@ -52,6 +52,7 @@ type plan struct {
 	approvals []*approvalPlan   // in the order of their first statements
 	byName    map[approval.ID]*approvalPlan
 	acts      *packacts.Table
+	coverage  []string   // lines about comparisons, at most pack.MaxCoverage
 	first     id.Instant // received_at of the first shown event, and of the last one
 	last      id.Instant
 	voters    voters
@@ -200,7 +201,8 @@ func (x *Exporter) scan(ctx context.Context, p *plan, out Output) error {
 
 // shows reports whether the documents of an event are in the pack.
 func (p *plan) shows(e *storage.Event) bool {
-	return p.Wanted.request.Matches(e.Agent, e.Trace, e.Tool)
+	r := &p.Wanted.request
+	return r.Matches(e.Agent, e.Trace, e.Tool) || r.Adds(event.SignerSystem, e.ActionKind) // ledger_ is reserved for the service
 }
 
 func (p *plan) scanEvent(e *storage.Event) error {
@@ -232,6 +234,11 @@ func (p *plan) scanEvent(e *storage.Event) error {
 		}
 		p.counts.Envelopes++
 		p.bytes += int64(len(e.Envelope)) + 1
+	}
+	if envelope != nil && r.Signer == event.SignerSystem && len(p.coverage) < pack.MaxCoverage {
+		if stated, is := pack.ParseCoverage(envelope, e.Index); is {
+			p.coverage = append(p.coverage, stated.String())
+		}
 	}
 	if r.Signer != event.SignerSystem {
 		p.agents[r.AgentID] = true

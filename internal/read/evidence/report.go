@@ -297,6 +297,8 @@ type page struct {
 	HiddenActs                  string // "" if there are none
 	HasAgents                   bool   // the table has a column for agents
 
+	Coverage []string // lines about comparisons of records of calls
+
 	Approvals       []*approvalRow
 	HiddenApprovals int
 	Erasures        []erasureRow
@@ -324,7 +326,7 @@ func (w *packWriter) newPage() *page {
 		Request: p.Wanted.request, Filtered: p.Wanted.request.Filters(), Begin: p.begin, End: p.end,
 		TreeSize: number(uint64(p.checkpoint.Size)), Root: hex.EncodeToString(p.checkpoint.Root[:]), Counts: p.counts,
 		Withheld: p.counts.Entries - p.counts.Records, Version: pack.Version,
-		Approvals: r.approvals, HiddenApprovals: len(p.approvals) - len(r.approvals),
+		Coverage: p.coverage, Approvals: r.approvals, HiddenApprovals: len(p.approvals) - len(r.approvals),
 		Erasures: r.erasures, HiddenErasures: len(p.erasing) - len(r.erasures),
 		Policies: r.policies, HiddenPolicies: len(p.policies) - len(r.policies)}
 	if p.counts.Records > 0 {

@@ -26,7 +26,7 @@ type Wanted struct {
 	from, to index.Bound
 }
 
-// ParseWanted parses the parameters of a request: from, to, agent_id, tool, trace_id, envelopes and columns. It returns
+// ParseWanted parses the parameters of a request: from, to, agent_id, tool, trace_id, envelopes, coverage and columns. It returns
 // fault.Invalid if one is malformed.
 func ParseWanted(values url.Values) (w Wanted, err error) {
 	q, err := eventlist.ParseQuery(values, "", 1)
@@ -59,6 +59,15 @@ func ParseWanted(values url.Values) (w Wanted, err error) {
 		w.request.Envelopes = true
 	default:
 		return w, fault.New(fault.Invalid, "envelopes must be 1 or 0")
+	}
+	switch values.Get("coverage") {
+	case "", "0":
+	case "1":
+		if w.request.Coverage = w.request.Filters(); !w.request.Envelopes { // without a filter, all events are shown
+			return w, fault.New(fault.Invalid, "coverage requires envelopes=1")
+		}
+	default:
+		return w, fault.New(fault.Invalid, "coverage must be 1 or 0")
 	}
 	if text := values.Get("columns"); text != "" {
 		w.columns = strings.Split(text, ",")

@@ -43,6 +43,13 @@ func corpus(t *testing.T) vectors.File {
 			expect["vote_lines"] = r.VoteLines()
 		}
 		expect["act_lines"] = r.ActLines()
+		if len(r.Coverage) > 0 {
+			lines := make([]string, len(r.Coverage))
+			for i := range r.Coverage {
+				lines[i] = r.Coverage[i].String()
+			}
+			expect["coverage_lines"] = lines
+		}
 		return expect
 	}
 	refuse := func(prefix string, all []packtest.Wrong) {
@@ -76,6 +83,10 @@ func corpus(t *testing.T) vectors.File {
 		add(s.Name, packtest.Compressed(t, s.Parts), vectors.Accept, facts(s))
 	}
 	refuse("", packtest.WrongActs(t))
+	for _, s := range packtest.CoverageSamples(t) {
+		add(s.Name, packtest.Compressed(t, s.Parts), vectors.Accept, facts(s))
+	}
+	refuse("", packtest.WrongCoverage(t))
 	withTools := func(keys []tlog.VerifierKey) {
 		if len(keys) > 0 {
 			f.Vectors[len(f.Vectors)-1].Input["tool_keys"] = packtest.Texts(keys)

@@ -26,6 +26,7 @@ type Selection struct {
 	Acts       bool       // with acts.ndjson
 	Columns    []string   // of it
 	Dropped    []id.Index // statements that approvals.ndjson does not have
+	Also       []id.Index // events that are shown although the request does not show them
 }
 
 // Pack makes the parts of a pack, as specified in docs/spec/evidence-pack.md.
@@ -40,7 +41,7 @@ func (l *Log) Pack(a Selection) *Parts {
 		e := &l.Events[i]
 		entries.Write(e.Entry.Record[:])
 		counts.Entries++
-		if !a.Request.Matches(e.Envelope.AgentID, e.Envelope.TraceID, e.Envelope.Tool) {
+		if !a.shows(l, i) {
 			continue
 		}
 		counts.Records++

@@ -3,8 +3,10 @@ package servicetest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
+	"mime/multipart"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -73,6 +75,31 @@ func (p *Person) Get(path string) Answer {
 func (p *Person) Post(path string, fields ...string) Answer {
 	p.service.Helper()
 	return p.ask(http.MethodPost, path, formOf(fields), nil)
+}
+
+// PostFile sends a form with a file, as multipart/form-data. An empty name is that of no chosen file.
+func (p *Person) PostFile(path, field, name, content string, fields ...string) Answer {
+	s := p.service
+	s.Helper()
+	var body bytes.Buffer
+	parts := multipart.NewWriter(&body)
+	file, err := parts.CreateFormFile(field, name)
+	if err == nil {
+		_, err = io.WriteString(file, content)
+	}
+	for i := 0; err == nil && i < len(fields); i += 2 {
+		err = parts.WriteField(fields[i], fields[i+1])
+	}
+	if err := errors.Join(err, parts.Close()); err != nil {
+		s.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(s.Context(), http.MethodPost, s.URL+path, &body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	maps.Copy(r.Header, p.header)
+	r.Header.Set("Content-Type", parts.FormDataContentType())
+	return p.do(r)
 }
 
 // PostFromAnotherSite sends a form as a browser does for a page of another site, with the cookie.

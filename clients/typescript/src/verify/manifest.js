@@ -37,6 +37,7 @@ const requestForms = {
   tool: orNull(glob),
   trace_id: orNull(is.id),
   envelopes: is.bool,
+  coverage: is.oneOf(true),
 };
 const countNames = ["entries", "records", "envelopes", "approvals", "erasures", "erased", "agents", "policies"];
 const countForms = Object.fromEntries(countNames.map((n) => [n, is.natural]));
@@ -57,7 +58,8 @@ export function canonicalObject(source, forms, options) {
 export async function readManifest(archive) {
   const raw = await archive.content("manifest.json", 1 << 20);
   const m = canonicalObject(raw, manifestForms, { optional: ["acts"] });
-  checkForm(m.request, requestForms);
+  checkForm(m.request, requestForms, { optional: ["coverage"] });
+  if (m.request.coverage && !m.request.envelopes) throw new Malformed("request: coverage without envelopes");
   checkForm(m.counts, { ...countForms, voter_keys: is.positive }, { optional: ["voter_keys"] });
   if (Object.hasOwn(m.counts, "voter_keys") !== archive.files.has("voters.ndjson")) throw new Mismatch("counts: voter_keys");
   checkActs(m, archive);

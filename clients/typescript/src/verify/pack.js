@@ -7,6 +7,7 @@ import { unknownSigners } from "../log/tree.js";
 import { Policy, named } from "../log/policy.js";
 import { Acts, actLines, noActs } from "./acts.js";
 import { Archive } from "./archive.js";
+import { Comparisons, comparisonLines } from "./comparisons.js";
 import { EntryHashes, checkEntries } from "./entries.js";
 import { checkErasuresUsed, readErasures } from "./erasures.js";
 import { cantTell, proved, provedWrong, result, unknownReason } from "./index.js";
@@ -95,6 +96,7 @@ async function checkPack(source, trust) {
   const { coverage, statements } = await readErasures(pack);
   pack.voters = await Voters.read(pack);
   if (m.acts) pack.acts = new Acts(m.acts);
+  pack.comparisons = new Comparisons();
   const { unchecked, ...found } = await readShown(pack, coverage);
   await checkErasuresUsed(pack, coverage);
   const { approvals, actionsUnchecked } = await readApprovals(pack, coverage);
@@ -105,10 +107,10 @@ async function checkPack(source, trust) {
   for (const [name, n] of Object.entries(m.counts)) {
     if (counts[name] !== n) throw new Mismatch("counts of the manifest");
   }
-  return reportOf(m, trust, { counts, acts, unchecked, actionsUnchecked, digest, checkpoint, voters: pack.voters });
+  return reportOf(m, trust, { counts, acts, unchecked, actionsUnchecked, digest, checkpoint, voters: pack.voters, comparisons: pack.comparisons });
 }
 
-function reportOf(m, trust, { counts, acts, unchecked, actionsUnchecked, digest, checkpoint, voters }) {
+function reportOf(m, trust, { counts, acts, unchecked, actionsUnchecked, digest, checkpoint, voters, comparisons }) {
   return {
     log_key_source: trust.keys.length > 0 ? "argument" : "bundle",
     origin: m.origin,
@@ -124,6 +126,7 @@ function reportOf(m, trust, { counts, acts, unchecked, actionsUnchecked, digest,
     envelopes: counts.envelopes,
     approvals: counts.approvals,
     ...(acts ? { acts } : {}),
+    ...comparisons.report(),
     actions_unchecked: actionsUnchecked,
     ...voters.report(),
     signatures_unchecked: unchecked,
@@ -196,6 +199,7 @@ function packLines(r) {
       `${r.approvals - r.actions_unchecked} of them with the payload that was decided on`,
     ...actLines(r.acts),
     ...(r.acts?.receipts?.errors ?? []).map((e) => "wrong       " + printable(e)),
+    ...comparisonLines(r.coverage ?? []),
     `manifest    ${r.manifest_sha256}`,
     ...(r.manifest_ok ? ["ok          the manifest has the digest that was given"] : []),
     ...voteLines(r),

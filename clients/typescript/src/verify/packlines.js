@@ -5,6 +5,7 @@ import { sha256hex } from "../crypto/sha256.js";
 import { parse } from "../canonical/parse.js";
 import { rewrite } from "../canonical/write.js";
 import { Malformed, Mismatch } from "../errors.js";
+import { isComparison } from "./comparisons.js";
 import { checkEnvelopeOf, checkSignatureOf, parseEnvelope, parseRecord } from "./documents.js";
 import { checkForm, is, isObject, listOf } from "./forms.js";
 import { canonicalObject, fitsTool } from "./manifest.js";
@@ -34,6 +35,7 @@ export async function readShown(pack, coverage) {
       const e = await checkEnvelope(m, r, await envelopes.next());
       if (r.signer === "system") pack.voters.checkListed(e, last - 1);
       if (r.signer === "system" && e.action_kind === "ledger_approval") pack.unlisted[last - 1 - m.begin] = 1;
+      pack.comparisons.add(r, e);
       pack.acts?.addEvent(r, e);
       counts.envelopes++;
     } else {
@@ -68,7 +70,8 @@ async function readRecord({ m, hashes }, text, last) {
   const { intent, approval_id: approval } = r.policy;
   if (![r.event_id, intent ?? "a", approval ?? "a"].every(is.id)) throw new Malformed("records.ndjson: event_id, intent, approval_id");
   await hashes.checkPlace(r, text);
-  if (m.request.agent_id !== null && r.agent_id !== m.request.agent_id) throw new Mismatch("records.ndjson: agent");
+  const envelopeDecides = m.request.coverage && r.signer === "system";
+  if (m.request.agent_id !== null && r.agent_id !== m.request.agent_id && !envelopeDecides) throw new Mismatch("records.ndjson: agent");
   if (r.sig_form === "digest") await checkSignatureOf(r);
   return r;
 }
@@ -113,8 +116,10 @@ async function belonging(text, r) {
 /** Checks the line with a record's envelope (step 8). */
 async function checkEnvelope(m, r, { done, value: text }) {
   if (done) throw new Mismatch("envelopes.ndjson: number");
-  const { tool, trace_id: trace } = m.request;
+  const { agent_id: agent, tool, trace_id: trace, coverage } = m.request;
   const e = await belonging(text, r);
+  if (coverage && isComparison(r, e)) return e;
+  if (agent !== null && e.agent_id !== agent) throw new Mismatch("envelopes.ndjson: agent");
   if (trace !== null && e.trace_id !== trace) throw new Mismatch("envelopes.ndjson: trace");
   if (tool !== null && !fitsTool(tool, e.tool_name)) throw new Mismatch("envelopes.ndjson: tool");
   return e;

@@ -20,6 +20,7 @@ from .._tree import Tree, check_consistency, leaf_hash
 from .acts import NO_ACTS, ActCounts, Acts
 from .agents import read_agents
 from .archive import ACTS, POLICY_FILE, VOTERS, Member, open_archive, reader
+from .comparisons import MAX_COMPARISONS, Comparison, comparison, is_comparison
 from .events import Events
 from .manifest import COUNTS, MAX_DOCUMENT, fits_tool, read_canonical, read_manifest
 from .source import Source
@@ -47,6 +48,7 @@ class Facts:
     approvals: int = 0
     actions_unchecked: int = 0
     acts: ActCounts | None = None
+    comparisons: list[Comparison] = field(default_factory=list[Comparison])
     votes_signed: int = 0
     votes_unsigned: int = 0
     votes: list[Vote] = field(default_factory=list[Vote])
@@ -92,7 +94,7 @@ def check_pack(
         voters.read(files[VOTERS])
         found["voter_keys"] = len(voters)
     acts = Acts(m["acts"]) if ACTS in files else None
-    found["envelopes"] = _check_envelopes(m, files, events, voters, acts)
+    found["envelopes"] = _check_envelopes(m, files, events, voters, acts, facts.comparisons)
     statements = files["approvals.ndjson"]
     names, facts.actions_unchecked = read_approvals(m, statements, events, voters, acts)
     found["approvals"] = len(names)
@@ -240,7 +242,8 @@ def _read_records(
         need(form, "records: event_id, intent, approval_id", MALFORMED)
         place = last < number and events.has(number) and sha(text.encode()) == events.record_hash(number)
         need(place, "records: record and entry")
-        need(m["request"]["agent_id"] in (None, r["agent_id"]), "records: record and request")
+        envelope_decides = "coverage" in m["request"] and r["signer"] == "system"
+        need(envelope_decides or m["request"]["agent_id"] in (None, r["agent_id"]), "records: record and request")
         _check_signer(r, known)
         if r["signer"] != "system":
             need(r["agent_id"] in known, _NAMED)
@@ -299,7 +302,12 @@ def _check_unlisted(
 
 
 def _check_envelopes(
-    m: dict[str, Any], files: dict[str, Member], events: Events, voters: Voters, acts: Acts | None
+    m: dict[str, Any],
+    files: dict[str, Member],
+    events: Events,
+    voters: Voters,
+    acts: Acts | None,
+    comparisons: list[Comparison],
 ) -> int:
     """Check the envelopes of shown events, and return their number. The records are read once more."""
     request, lines = m["request"], files["envelopes.ndjson"].lines("envelopes")
@@ -318,8 +326,14 @@ def _check_envelopes(
         if text is None:
             raise Flaw("envelopes: number", MISMATCH)
         e = read_envelope(text, r).members
-        need(request["trace_id"] in (None, e["trace_id"]), "envelopes: trace and request")
-        need(request["tool"] is None or fits_tool(request["tool"], e.get("tool_name")), "envelopes: tool and request")
+        if "coverage" not in request or not is_comparison(r, e):
+            need(request["agent_id"] in (None, e["agent_id"]), "envelopes: agent and request")
+            need(request["trace_id"] in (None, e["trace_id"]), "envelopes: trace and request")
+            fits = request["tool"] is None or fits_tool(request["tool"], e.get("tool_name"))
+            need(fits, "envelopes: tool and request")
+        compared = comparison(r, e)
+        if compared is not None and len(comparisons) < MAX_COMPARISONS:
+            comparisons.append(compared)
         if r["signer"] == "system":
             voters.check_listed(e, r["sequence_num"] - 1)
             if e["action_kind"] == "ledger_approval":

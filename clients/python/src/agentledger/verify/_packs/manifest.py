@@ -95,7 +95,9 @@ def _is_acts(acts: Any, envelopes: bool) -> bool:
 
 
 def _is_request(r: Any) -> bool:
-    if not is_object(r) or r.keys() != _REQUEST or not isinstance(r["envelopes"], bool):
+    if not is_object(r) or r.keys() - {"coverage"} != _REQUEST or not isinstance(r["envelopes"], bool):
+        return False
+    if "coverage" in r and (r["coverage"] is not True or not r["envelopes"]):
         return False
     forms = (("agent_id", AGENT), ("tool", _GLOB), ("trace_id", ID))
     texts = all(r[n] is None or isinstance(r[n], str) and form.fullmatch(r[n]) for n, form in forms)

@@ -56,6 +56,7 @@ class PackResult:
             f"{f.approvals - f.actions_unchecked} of them with the payload that was decided on",
             *(f.acts.lines() if f.acts else [f"acts        none: {NO_ACTS}"]),
             *(f"wrong       {printable(e)}" for e in self._wrong),
+            *(str(c) for c in f.comparisons),
             f"manifest    {f.manifest_sha256}",
         ]
         if self.manifest_ok:
