@@ -103,6 +103,7 @@ func TestEvidenceRequestsAreChecked(t *testing.T) {
 		"?from=2030-01-01T00:00:00Z": 200, "?tool=acme.**&trace_id=trc&envelopes=1": 200,
 		"?from=1000": 422, "?from=1&to=0": 422, "?from=soon": 422, "?to=-1": 422, "?envelopes=2": 422, "?tool=**.a": 422,
 		"?agent_id=a%20b": 422, "?trace_id=a%20b": 422, "?limit=1": 422, "?envelopes=1&columns=amount,order.id": 200, "?columns=amount": 422,
+		"?envelopes=1&coverage=1&tool=acme.**": 200, "?coverage=1": 422, "?envelopes=1&coverage=2": 422,
 		"?envelopes=1&columns=a,a": 422, "?envelopes=1&columns=a..b": 422, "?envelopes=1&columns=a,b,c,d,e,f,g,h,i": 422, "?q=a": 422, "?from=0&from=1": 422,
 	} {
 		g := w.do(w.request("GET", "/evidence.zip"+query, "", as("red-owner")))

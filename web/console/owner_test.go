@@ -71,6 +71,8 @@ func TestEvidence(t *testing.T) {
 	day(s)
 	ann.Get("/console/evidence?trace_id=day").Want(t, "the form", http.StatusOK, "What a pack proves", "aps verify", `href="/check"`, `value="day"`)
 	ann.Post("/console/evidence", "do", "make", "from", "x", "trace_id", "kept").Want(t, "a wrong time", http.StatusUnprocessableEntity, "from must be", `value="kept"`)
+	ann.Post("/console/evidence/coverage", "do", "compare", "format", "csv", "record", "tool\na\n", "from", "2026-01-01", "to", "2999-01-01").Want(t, "a comparison", http.StatusOK)
+	ann.Post("/console/evidence", "do", "make", "coverage", "yes").Want(t, "comparisons without texts", http.StatusUnprocessableEntity, "Is read from the signed texts: check the box above too")
 	for name, tt := range map[string]struct {
 		fields   []string
 		shown    uint64
@@ -78,6 +80,7 @@ func TestEvidence(t *testing.T) {
 	}{
 		"a trace":        {[]string{"trace_id", "day", "envelopes", "yes"}, 5, true},
 		"a tool":         {[]string{"tool", "acme.orders.*"}, 3, false},
+		"comparisons":    {[]string{"tool", "acme.orders.*", "envelopes", "yes", "coverage", "yes"}, 4, true},
 		"no such events": {[]string{"agent_id", "agt_none", "from", "2026-01-01"}, 0, false},
 	} {
 		led := ann.Post("/console/evidence", append(tt.fields, "do", "make")...)
