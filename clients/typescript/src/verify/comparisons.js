@@ -37,7 +37,7 @@ export class Comparisons {
 export function comparisonLines(comparisons) {
   return comparisons.map(({ log_index, file_sha256, from, to, covered, counts: n }) => {
     const word = covered ? "covered" : "not covered";
-    const numbers = `${n.matched} of ${n.calls - Math.min(n.outside, n.calls)} matched, ${n.unpermitted} unpermitted, ${n.missing} missing, ${n.extra} extra`;
-    return `compared    ${log_index}: calls from ${from} until before ${to} ${word}, as the service states: ${numbers}; record ${file_sha256}`;
+    const found = `${n.matched} of ${n.calls - Math.min(n.outside, n.calls)} matched, ${n.unpermitted} unpermitted, ${n.missing} missing, ${n.extra} extra`;
+    return `compared    ${log_index}: calls from ${from} until before ${to} ${word}, as the service states: ${found}; record ${file_sha256}`;
   });
 }
