@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/internal/test/vectors"
+	"github.com/agentledger/agentledger/verify/pack"
 )
 
 // The exit code for the published packs: 0 for a valid one with its numbers, 1 for an invalid one, and 2 for a pack
