@@ -105,7 +105,7 @@ func TestActs(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	rows := w.download("/acts?format=csv&outcome=refused", "csv")
-	if len(rows) != 1 || strings.Join(rows[0][5:], ",") != "acme.refund,svc,refused,allow_with_obligation,p,r,"+shown["approval_id"].(string)+",,red-approver@example.com,act-7-result,trc-7" {
+	if len(rows) != 1 || strings.Join(rows[0][5:], ",") != "acme.refund,svc,refused,allow_with_obligation,p,r,"+shown["approval_id"].(string)+",,red-approver@example.com,act-7-result,,,trc-7" {
 		t.Errorf("got %q", rows)
 	}
 	if lines := w.download("/acts?format=ndjson", "ndjson"); len(lines) != 10 {
@@ -196,7 +196,7 @@ func (w *world) checkStats(from id.Index) {
 	}
 	equal(w.t, "blue", w.call(200, "GET", "/stats", "", as("blue-owner"))["outcomes"].(map[string]any), outcomes(1, 0, 0, 0))
 	w.refuses("text", w.request("GET", "/stats?q=act", ""), 422,
-		`Unknown query parameter "q": known are agent_id, tool, action_kind, decision, declared, trace_id, principal, on_behalf_of, issuer, signer, from, to, outcome, approver, column, by, log`)
+		`Unknown query parameter "q": known are agent_id, tool, action_kind, decision, declared, trace_id, principal, on_behalf_of, issuer, signer, from, to, outcome, approver, confirmed, column, by, log`)
 }
 
 // A text search reports how far it looked, and may last as long as the caller waits.
@@ -230,7 +230,7 @@ func TestCutFiles(t *testing.T) {
 	for n := range 3 {
 		w.guarded(red, n, id.Allow, "ok")
 	}
-	for format, want := range map[string]string{"csv": "cut,after=%s,,,,,,,,,,,,,,\r\n", "ndjson": `{"cut":true,"next":"%s"}` + "\n"} {
+	for format, want := range map[string]string{"csv": "cut,after=%s,,,,,,,,,,,,,,,,\r\n", "ndjson": `{"cut":true,"next":"%s"}` + "\n"} {
 		read := func(limit int) string {
 			return w.do(w.request("GET", fmt.Sprintf("/acts?limit=%d&order=oldest&format=%s", limit, format), "")).text
 		}

@@ -76,6 +76,7 @@ func TestPaceOfAPlan(t *testing.T) {
 		"witnesses":        {"PUT", "/witnesses", `{"policy":"quorum none\n"}`},
 		"view":             {"PUT", "/views", `{"name":"n","search":"x"}`},
 		"columns":          {"PUT", "/columns", `{"columns":["amount_usd"]}`},
+		"keys of tools":    {"PUT", "/tool-keys", `{"keys":["` + toolKey("did:web:payments.example", 1) + `"]}`},
 		"coverage":         {"POST", "/coverage", standardCoverage},
 	} {
 		w.bounded(what, w.request(tc.method, tc.path, tc.body), 429, "rate_limited", "Too many changes: at most 4 in a minute")

@@ -202,6 +202,8 @@ func (s *Server) Routes(r *edge.Router) {
 	table.Add("POST", "/v1/console/stream-export/test", manages, some, s.testStreamExport)
 	table.Add("GET", "/v1/console/columns", reads, none, s.answerColumns)
 	table.Add("PUT", "/v1/console/columns", manages, some, s.putColumns)
+	table.Add("GET", "/v1/console/tool-keys", reads, none, s.answerToolKeys)
+	table.Add("PUT", "/v1/console/tool-keys", manages, some, s.putToolKeys)
 	table.Add("GET", "/v1/console/views", reads, none, s.answerViews)
 	table.Add("PUT", "/v1/console/views", saves, some, s.putView)
 	table.Add("DELETE", "/v1/console/views", saves, none, s.deleteView).Takes("name")

@@ -70,18 +70,19 @@ func (s *Server) streamActs(ctx context.Context, query eventlist.Asked, f Format
 		return answer{}, err
 	}
 	names := []string{"log_index", "event_id", "received_at", "agent_id", "agent_name", "tool_name", "actor_principal", "outcome", "decision",
-		"policy_id", "rule_id", "approval_id", "approved_by", "denied_by", "result_event_id", "trace_id"}
+		"policy_id", "rule_id", "approval_id", "approved_by", "denied_by", "result_event_id", "receipt", "confirmed_by", "trace_id"}
 	return streamAnswer("acts", query, f, List[wire.Act]{
 		Columns: append(names, columnNames(columns)...),
 		Cells: func(a wire.Act) []Cell {
-			result := ""
+			var result wire.ActResult
 			if a.Result != nil {
-				result = string(a.Result.ID)
+				result = *a.Result
 			}
 			cells := []Cell{NumberCell(a.Index), TextCell(a.ID), TextCell(a.ReceivedAt.String()), TextCell(a.Agent),
 				TextCell(a.AgentName), TextCell(a.Tool), TextCell(a.Principal), TextCell(a.Outcome),
 				TextCell(a.Decision.String()), TextCell(a.Policy), TextCell(a.Rule), TextCell(a.Approval),
-				TextCell(joinVoters(a.Votes, "approve")), TextCell(joinVoters(a.Votes, "deny")), TextCell(result), TextCell(a.Trace)}
+				TextCell(joinVoters(a.Votes, "approve")), TextCell(joinVoters(a.Votes, "deny")), TextCell(result.ID),
+				TextCell(result.Receipt), TextCell(result.ConfirmedBy), TextCell(a.Trace)}
 			return append(cells, columnCells(&a, columns)...)
 		},
 		Page: func(ctx context.Context, after string, limit int) ([]wire.Act, wire.Text, error) {

@@ -137,6 +137,7 @@ func changes() map[string]func(w *world) (path, body string) {
 		"PUT /stream-export":                 of("/stream-export", standardExport),
 		"POST /coverage":                     of("/coverage", standardCoverage),
 		"PUT /columns":                       of("/columns", `{"columns":["amount_usd"]}`),
+		"PUT /tool-keys":                     of("/tool-keys", `{"keys":["`+toolKey("did:web:payments.example", 1)+`"]}`),
 		"PUT /views":                         of("/views", `{"name":"Refunds","search":"tool:payments.refund"}`),
 		"DELETE /views": func(w *world) (string, string) {
 			w.call(200, "PUT", "/views", `{"name":"Refunds","search":"tool:payments.refund"}`)

@@ -21,14 +21,14 @@ func (s *Server) addReadingRoutes(table *routes) {
 		Takes(append([]string{"q", "order", "wait"}, filters...)...)
 	table.Add("GET", "/v1/console/events/{event}", reads, none, s.answerEvent).Takes("log")
 	acts := table.Add("GET", "/v1/console/acts", reads, none, s.listActs, edge.LongPoll)
-	acts.Takes(append([]string{"q", "order", "wait", "outcome", "approver", "column", "identifiers"}, filters...)...)
+	acts.Takes(append([]string{"q", "order", "wait", "outcome", "approver", "confirmed", "column", "identifiers"}, filters...)...)
 	acts.Repeats("column")
 	table.Add("GET", "/v1/console/acts/{event}", reads, none, s.answerAct).Takes("log")
 	table.Add("GET", "/v1/console/traces", reads, none, s.listTraces).Takes(filters...)
 	table.Add("GET", "/v1/console/traces/{trace}", reads, none, s.answerTrace).Takes("after", "limit", "log")
 	stats := table.Add("GET", "/v1/console/stats", reads, none, s.answerStats)
 	stats.Takes("agent_id", "tool", "action_kind", "decision", "declared",
-		"trace_id", "principal", "on_behalf_of", "issuer", "signer", "from", "to", "outcome", "approver", "column", "by", "log")
+		"trace_id", "principal", "on_behalf_of", "issuer", "signer", "from", "to", "outcome", "approver", "confirmed", "column", "by", "log")
 	stats.Repeats("column")
 	table.Add("GET", "/v1/console/audit", permit(account.ReadAudit), none, s.listAudit).
 		Takes("actor", "kind", "from", "to", "order", "format", "after", "limit")

@@ -80,6 +80,8 @@ func (w *world) routes() []struct{ method, path, body string } {
 		{"POST", "/coverage", standardCoverage},
 		{"GET", "/columns", ""},
 		{"PUT", "/columns", `{"columns":[]}`},
+		{"GET", "/tool-keys", ""},
+		{"PUT", "/tool-keys", `{"keys":[]}`},
 		{"PUT", "/stream-export", `{"url":"https://logs.example/v1/logs","format":"ocsf"}`},
 		{"DELETE", "/stream-export", ""},
 		{"POST", "/stream-export/test", `{}`},

@@ -106,7 +106,7 @@ func (s *Server) CreateShare(ctx context.Context, c *Caller, wanted NewShare) (w
 // such a view takes a search through envelopes, which strangers could repeat.
 func sharedParameters() []string {
 	return []string{"agent_id", "tool", "action_kind", "decision", "declared", "trace_id", "principal", "on_behalf_of", "issuer", "signer", "from", "to",
-		"outcome", "approver", "column", "log"}
+		"outcome", "approver", "confirmed", "column", "log"}
 }
 
 // parseShared parses the query of a new link. An approver becomes an account, and without a log it is the current one, so that
@@ -119,7 +119,7 @@ func (s *Server) parseShared(ctx context.Context, c *Caller, text string) (url.V
 	for name, values := range query {
 		if !slices.Contains(sharedParameters(), name) {
 			return nil, fault.New(fault.Invalid, "query may have agent_id, tool, action_kind, decision, declared, trace_id, principal, "+
-				"on_behalf_of, issuer, signer, from, to, outcome, approver, column and log. A search for words can't be shared")
+				"on_behalf_of, issuer, signer, from, to, outcome, approver, confirmed, column and log. A search for words can't be shared")
 		}
 		if len(values) > 1 && name != "column" {
 			return nil, fault.New(fault.Invalid, "query has "+name+" more than once")

@@ -63,7 +63,7 @@ func canaryGets() map[string][]canaryRequest {
 		"listWebhooks": paths(console + "/webhooks"), "getWebhookEndpoint": paths(console + "/webhooks/{webhook}"),
 		"listWebhookDeliveries": paths(console + "/webhooks/{webhook}/deliveries"),
 		"listTokens":            paths(console + "/tokens"), "getPlanUsage": paths(console + "/organization/plan-usage"), "listShares": paths(console + "/shares"),
-		"getStreamExport": paths(console + "/stream-export"), "getWitnesses": paths(console + "/witnesses"), "getColumns": paths(console + "/columns"), "getViews": paths(console + "/views"), "getOrganization": paths(console + "/organization"),
+		"getStreamExport": paths(console + "/stream-export"), "getWitnesses": paths(console + "/witnesses"), "getColumns": paths(console + "/columns"), "getToolKeys": paths(console + "/tool-keys"), "getViews": paths(console + "/views"), "getOrganization": paths(console + "/organization"),
 		"listMembers": paths("/v1/id/orgs/{organization}/members"), "listInvitations": paths("/v1/id/orgs/{organization}/invitations"),
 	}
 }

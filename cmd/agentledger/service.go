@@ -166,6 +166,9 @@ func newService(ctx context.Context, c config.Serve, st *datadir.Store, watch *o
 	}
 	s.index = index.New(index.Options{Ledgers: s.ledgers, Store: s.records, Clock: s.clock.Now,
 		Columns: func(ctx context.Context, state *log.State) ([]index.Column, error) { return s.orgs.Columns(ctx, state) },
+		InheritedToolKeys: func(ctx context.Context, state *log.State) ([]string, error) {
+			return s.orgs.InheritedToolKeys(ctx, state)
+		},
 		Metrics: watch.registry})
 	s.auditor = audit.New(audit.Options{Ledgers: s.ledgers, Store: s.records, Logger: watch.logger,
 		Metrics: watch.registry, Clock: s.clock.Now, Verified: s.verified})

@@ -101,6 +101,9 @@ const (
 	InvitationRenewed Kind = "ledger_invitation_renewed"
 	InvitationRevoked Kind = "ledger_invitation_revoked"
 
+	// ToolKeysChanged has all keys of an organization's tools after a change.
+	ToolKeysChanged Kind = "ledger_tool_keys_changed"
+
 	ViewSaved   Kind = "ledger_view_saved"
 	ViewRemoved Kind = "ledger_view_removed"
 

@@ -230,6 +230,9 @@ type ActVote struct {
 type ActResult struct {
 	Index id.Index `json:"log_index"`
 	ID    id.Event `json:"event_id"`
+	// Receipt is what the receipt of a tool in the result shows: unchecked, confirmed or wrong; absent if there is none.
+	Receipt     string `json:"receipt,omitzero"`
+	ConfirmedBy string `json:"confirmed_by,omitzero"` // the name of the tool's key; absent unless Receipt is confirmed
 }
 
 // Acts is a page of a list of acts.

@@ -121,3 +121,16 @@ type Witness struct {
 	LastResult       Text     `json:"last_result"`
 	LastAskedAt      Time     `json:"last_asked_at"`
 }
+
+// ToolKeys are the public keys of an organization's tools, whose receipts confirm acts.
+type ToolKeys struct {
+	Keys []ToolKey `json:"keys"`
+}
+
+// ToolKey is the public key of a tool.
+type ToolKey struct {
+	Name         string     `json:"name"` // of the key, which is the tool's
+	Key          string     `json:"key"`  // a C2SP verifier key
+	RegisteredBy string     `json:"registered_by"`
+	RegisteredAt id.Instant `json:"registered_at"`
+}

@@ -192,7 +192,7 @@ func (v *actView) tell(r *page.Request) error {
 // maxToolName is the size in bytes of the longest name of a key.
 const maxToolName = 255
 
-// tellReceipt tells what the receipt of a tool in the result says. Only readers with the tool's key can check it.
+// tellReceipt tells what the receipt of a tool in the result says, and what the service found when the result was recorded.
 func (v *actView) tellReceipt(at id.Instant, envelope string) {
 	e, err := event.Parse([]byte(envelope), event.Options{MaxBytes: len(envelope), Server: true})
 	if err != nil {
@@ -206,8 +206,19 @@ func (v *actView) tellReceipt(at id.Instant, envelope string) {
 	if err != nil {
 		return
 	}
-	v.Story = append(v.Story, storyLine{At: at, Words: "The result has a receipt in the name of", Object: note.Signatures[0].Name,
-		Then: fmt.Sprintf("with status %d at %s. It is not checked here: that needs the tool's key and aps verify.", said.Status, said.At)})
+	line := storyLine{At: at, Words: "The result has a receipt in the name of", Object: note.Signatures[0].Name,
+		Then: fmt.Sprintf("with status %d at %s. It is not checked here: that needs the tool's key and aps verify.", said.Status, said.At)}
+	switch {
+	case v.Result.ConfirmedBy != "":
+		line.State, line.Words, line.Object = "is-good", "Confirmed by", v.Result.ConfirmedBy
+		line.Then = fmt.Sprintf("with status %d at %s", said.Status, said.At)
+		if said.Status >= 400 {
+			line.State = "is-bad"
+		}
+	case v.Result.Receipt == "wrong":
+		line.State, line.Then = "is-bad", "which is not a receipt of this act."
+	}
+	v.Story = append(v.Story, line)
 }
 
 // tellDecision tells how policy and approvers decided.

@@ -36,7 +36,7 @@ func TestWhoEndedAnAct(t *testing.T) {
 	}
 }
 
-// The page of an act says what a receipt of a tool says, and that nobody has checked it.
+// The page of an act says what a receipt of a tool says, and whether the tool confirms the act.
 func TestActTellsReceipt(t *testing.T) {
 	t.Parallel()
 	const organization = "ab000000-0000-0000-0000-000000000001"
@@ -48,14 +48,18 @@ func TestActTellsReceipt(t *testing.T) {
 	for name, c := range map[string]struct {
 		receipt string
 		want    bool
+		found   wire.ActResult
+		says    string
 	}{
-		"a receipt":         {note(named, "200"), true},
-		"a long name":       {note(strings.Repeat("a", 256), "200"), false},
-		"another form":      {note(named, "99"), false},
-		"not of a tool":     {"R-1009", false},
-		"without signature": {`agentledger/receipt/v1\n`, false},
+		"a receipt":         {note(named, "200"), true, wire.ActResult{Receipt: "unchecked"}, "The result has a receipt in the name of did:web:payments.example with status 200 at 2026-11-20T12:00:00.123Z. It is not checked here"},
+		"confirmed":         {note("another", "200"), true, wire.ActResult{Receipt: "confirmed", ConfirmedBy: named}, "Confirmed by did:web:payments.example with status 200 at 2026-11-20T12:00:00.123Z"},
+		"wrong":             {note(named, "200"), true, wire.ActResult{Receipt: "wrong"}, "The result has a receipt in the name of did:web:payments.example which is not a receipt of this act."},
+		"a long name":       {receipt: note(strings.Repeat("a", 256), "200")},
+		"another form":      {receipt: note(named, "99")},
+		"not of a tool":     {receipt: "R-1009"},
+		"without signature": {receipt: `agentledger/receipt/v1\n`},
 	} {
-		v := &actView{}
+		v := &actView{Act: wire.Act{Result: &c.found}}
 		v.tellReceipt(5, fmt.Sprintf(`{"schema_version":1,"event_id":"e","organization_id":"%s","trace_id":"t","agent_id":"agt_1","key_id":"k","emitted_at":"2026-11-20T12:00:00Z",`+
 			`"actor_type":"agent","actor_principal":"svc","action_kind":"tool_call","tool_name":"pay","policy_decision":"allow","payload":{"phase":"result","receipt":"%s"},`+
 			`"sig_alg":"ed25519","sig_value_b64":"%s"}`, organization, c.receipt, strings.Repeat("A", 86)+"=="))
@@ -63,7 +67,7 @@ func TestActTellsReceipt(t *testing.T) {
 			t.Errorf("%s: got %+v, want a line: %v", name, v.Story, c.want)
 		}
 		for _, l := range v.Story {
-			if l.At != 5 || l.Object != named || !strings.HasPrefix(l.Then, "with status 200 at 2026-11-20T12:00:00.123Z. It is not checked here") {
+			if got := l.Words + " " + l.Object + " " + l.Then; l.At != 5 || !strings.HasPrefix(got, c.says) {
 				t.Errorf("%s: got %+v", name, l)
 			}
 		}

@@ -56,7 +56,7 @@ func Screens(k *page.Kit) []page.Screen {
 			"members", "member", "openinvitation", "invited", "inbox", "approval",
 			"policylist", "policy", "compare", "edit", "tests", "simulate",
 			"activity", "views", "act", "events", "event", "traces", "trace", "stats", "audit", "runs", "run", "evidence", "coverage", "shares", "newshare", "sharedview", "sharedact", "erasures", "erasure",
-			"organization", "settingsapprovals", "settingssignin", "settingsretention", "ingestkeys", "ingestkey", "newingestkey", "webhooks", "webhook", "witnesses", "payloadcolumns",
+			"organization", "settingsapprovals", "settingssignin", "settingsretention", "ingestkeys", "ingestkey", "newingestkey", "webhooks", "webhook", "witnesses", "payloadcolumns", "toolkeys",
 			"streamexport", "tokens",
 			"newtoken", "newsecret",
 		}, componentViews...))}

@@ -83,7 +83,7 @@ func TestOneRequestPerPage(t *testing.T) {
 		"/console/approvals": "", "/console/approvals/none": "/console/approvals/{approval}",
 		"/console/agents": "", agent: "/console/agents/{agent}",
 		"/console/ingest-keys": "", "/console/members": "", "/console/webhooks": "", "/console/settings": "",
-		"/console/settings/tokens": "", "/console/settings/witnesses": "", "/console/settings/columns": "", "/console/settings/stream-export": "",
+		"/console/settings/tokens": "", "/console/settings/witnesses": "", "/console/settings/columns": "", "/console/settings/tool-keys": "", "/console/settings/stream-export": "",
 		"/account": "", "/account/slack": "", "/account/sessions": "", "/account/factors": "", "/console/events/none": "/console/events/{event}",
 	} {
 		if route == "" {

@@ -109,6 +109,12 @@ func (s *search) apply(r *page.Request, t term) (err error) {
 		} else {
 			problem = "outcome: must be " + strings.Join(wire.Outcomes(), ", ") + "."
 		}
+	case t.Key == "confirmed":
+		value := strings.ToLower(t.Value)
+		if value != "yes" && value != "no" {
+			problem = "confirmed: must be yes or no."
+		}
+		s.query.Set("confirmed", value)
 	default:
 		s.query.Set(map[string]string{"tool": "tool", "trace": "trace_id", "for": "principal", "behalf": "on_behalf_of", "issuer": "issuer", "kind": "action_kind", "signer": "signer"}[t.Key], t.Value)
 	}

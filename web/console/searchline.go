@@ -33,7 +33,7 @@ type searchLine struct {
 
 // searchKeys returns the keys of terms that are not columns.
 func searchKeys() []string {
-	return []string{"tool", "agent", "outcome", "approver", "from", "to", "trace", "for", "behalf", "issuer", "decision", "said", "kind", "signer"}
+	return []string{"tool", "agent", "outcome", "approver", "confirmed", "from", "to", "trace", "for", "behalf", "issuer", "decision", "said", "kind", "signer"}
 }
 
 // payloadPrefix precedes a column whose path is also a key.
@@ -85,7 +85,7 @@ func parseSearch(text string) (line searchLine, problems []string) {
 }
 
 func exampleFor(key string) string {
-	examples := map[string]string{"tool": "payments.refund", "agent": `"Refund bot"`, "outcome": "refused", "approver": "me", "from": "yesterday", "to": "2026-11-03"}
+	examples := map[string]string{"tool": "payments.refund", "agent": `"Refund bot"`, "outcome": "refused", "approver": "me", "confirmed": "yes", "from": "yesterday", "to": "2026-11-03"}
 	if example := examples[key]; example != "" {
 		return example
 	}

@@ -7,6 +7,6 @@ import (
 )
 
 func (p *pages) settingsScreens() []page.Screen {
-	return slices.Concat(p.ingestKeyScreens(), p.webhookScreens(), p.organizationScreens(), p.witnessScreens(), p.columnScreens(),
+	return slices.Concat(p.ingestKeyScreens(), p.webhookScreens(), p.organizationScreens(), p.witnessScreens(), p.columnScreens(), p.toolKeyScreens(),
 		p.streamExportScreens(), p.tokenScreens())
 }

@@ -166,6 +166,7 @@ func viewWords(query url.Values, agent, approver string) string {
 	add(" ", map[string]string{"done": "that were done", "failed": "that failed", "refused": "that people refused", "denied": "that were denied",
 		"expired": "whose approval expired", "cancelled": "that were cancelled", "unknown": "with an unknown result",
 		"waiting": "that wait for an approval", "open": "without a result"}[query.Get("outcome")])
+	add(", ", map[string]string{"yes": "confirmed by a tool", "no": "not confirmed by a tool"}[query.Get("confirmed")])
 	add(" on behalf of ", query.Get("principal"))
 	if query.Has("on_behalf_of") { // readers of a link see nobody's subject
 		words += " in the name of one user"

@@ -170,6 +170,7 @@ func memberLinks() []page.Link {
 			{Title: "Retention", URL: "/console/settings/retention"},
 			{Title: "Erasures", URL: "/console/erasures"},
 			{Title: "Columns of payloads", URL: "/console/settings/columns"},
+			{Title: "Keys of tools", URL: toolKeysPage},
 			{Title: "Witnesses", URL: "/console/settings/witnesses"},
 			{Title: "Webhooks", URL: "/console/webhooks"},
 			{Title: "Stream", URL: "/console/settings/stream-export"},

@@ -31,10 +31,11 @@ type actsListCommand struct {
 	eventFilter
 	rangeFlags
 	formatFlags
-	Outcome  string `help:"Only acts with this outcome." enum:",done,failed,refused,denied,expired,cancelled,unknown,waiting,open" default:""`
-	Approver string `help:"Only acts on whose approval this account voted: its ID or email address."`
-	Search   string `short:"q" help:"Only those with this text in their stored texts."`
-	Oldest   bool   `help:"Oldest first."`
+	Outcome   string `help:"Only acts with this outcome." enum:",done,failed,refused,denied,expired,cancelled,unknown,waiting,open" default:""`
+	Approver  string `help:"Only acts on whose approval this account voted: its ID or email address."`
+	Confirmed string `help:"Only acts that a tool confirms by its receipt (yes), or only all others (no)." enum:",yes,no" default:""`
+	Search    string `short:"q" help:"Only those with this text in their stored texts."`
+	Oldest    bool   `help:"Oldest first."`
 
 	Where []string `help:"Only acts whose value in a column satisfies this: a path, = != > >= < <= or ~ (contains), and a value. May be repeated." placeholder:"amount_usd>500" sep:"none"`
 }
@@ -47,7 +48,7 @@ func (c *actsListCommand) Run(ctx context.Context, t *Terminal) error {
 	}
 	values := c.values()
 	c.addTo(values)
-	for name, value := range map[string]string{"outcome": c.Outcome, "approver": c.Approver, "q": c.Search} {
+	for name, value := range map[string]string{"outcome": c.Outcome, "approver": c.Approver, "confirmed": c.Confirmed, "q": c.Search} {
 		if value != "" {
 			values.Set(name, value)
 		}
@@ -59,7 +60,7 @@ func (c *actsListCommand) Run(ctx context.Context, t *Terminal) error {
 	if format := c.format(); format != "" {
 		return p.printRows(ctx, t.Out, "/acts", values, format, c.Limit)
 	}
-	table := commandline.NewTable(t.Out, "INDEX", "RECEIVED", "OUTCOME", "AGENT", "TOOL", "PAYLOAD", "VOTES", "EVENT")
+	table := commandline.NewTable(t.Out, "INDEX", "RECEIVED", "OUTCOME", "AGENT", "TOOL", "PAYLOAD", "VOTES", "CONFIRMED", "EVENT")
 	return p.readPages(ctx, "/acts", values, c.Limit, func(text jsontext.Value) error { return printAct(t, table, text) })
 }
 
@@ -76,9 +77,14 @@ func printAct(t *Terminal, table *commandline.Table, text jsontext.Value) error 
 	for i, v := range a.Votes {
 		votes[i] = v.Vote + " " + cmp.Or(string(v.Name), string(v.Email), v.Account)
 	}
-	return table.PrintRow("%8d  %s  %-9s  %s  %s  %s  %s  %s", a.Index, a.ReceivedAt, textcheck.Printable(a.Outcome),
+	confirmed := ""
+	if a.Result != nil {
+		confirmed = cmp.Or(a.Result.ConfirmedBy, a.Result.Receipt)
+	}
+	return table.PrintRow("%8d  %s  %-9s  %s  %s  %s  %s  %s  %s", a.Index, a.ReceivedAt, textcheck.Printable(a.Outcome),
 		textcheck.Printable(cmp.Or(string(a.AgentName), string(a.Agent))), textcheck.Printable(string(a.Tool)),
-		textcheck.Printable(cmp.Or(joinColumns(&a), "-")), textcheck.Printable(cmp.Or(strings.Join(votes, ", "), "-")), textcheck.Printable(string(a.ID)))
+		textcheck.Printable(cmp.Or(joinColumns(&a), "-")), textcheck.Printable(cmp.Or(strings.Join(votes, ", "), "-")),
+		textcheck.Printable(cmp.Or(confirmed, "-")), textcheck.Printable(string(a.ID)))
 }
 
 // joinColumns returns the values of an act's columns. It leaves missing ones out.

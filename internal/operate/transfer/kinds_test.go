@@ -94,6 +94,7 @@ var kinds = map[storage.Kind]struct {
 	"stream_export_status":   {moves, ""},
 	"stream_export_test":     {moves, ""},
 	"system_key":             {moves, ""},
+	"tool_keys":              {moves, "names the log of its latest change; a successor inherits the keys"},
 	"voter_key":              {moves, "names the log that it signs in, and signs nothing in another"},
 	"voter_mail":             {moves, ""},
 	"voter_mail_told":        {moves, ""},

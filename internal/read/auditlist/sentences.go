@@ -66,6 +66,7 @@ func ofSettings() map[sysevent.Kind]sentence {
 		sysevent.WebhookDisabled:     "The service disabled webhook {name|endpoint_id}[, because: {reason}]",
 		sysevent.StreamExportChanged: "{who} changed the stream export[: {names}][, from log index {from} on]",
 		sysevent.StreamExportDeleted: "{who} deleted the stream export",
+		sysevent.ToolKeysChanged:     "{who} changed the keys of tools[; added: {added}][; removed: {removed}]",
 		sysevent.ViewSaved:           "{who} saved the view {name}[, before: {renames}]",
 		sysevent.ViewRemoved:         "{who} removed the view {name}",
 	}

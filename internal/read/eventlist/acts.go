@@ -31,7 +31,7 @@ type ActReader struct {
 	People People
 }
 
-// List returns a page of acts. The parameters are those of events, outcome, conditions on columns, and approver, which is an account
+// List returns a page of acts. The parameters are those of events, outcome, confirmed, conditions on columns, and approver, which is an account
 // ID or an email address. An address of a person who never voted in the organization selects nothing, like an unknown one.
 func (r *ActReader) List(ctx context.Context, a Asked) (wire.Acts, error) {
 	q, err := r.parseQuery(ctx, a)
@@ -107,6 +107,15 @@ func (r *ActReader) parseQuery(ctx context.Context, a Asked) (q index.Query, err
 				"waiting or open", err)
 		}
 	}
+	switch a.Values.Get("confirmed") {
+	case "":
+	case "yes":
+		q.Receipts = index.OnlyConfirmed
+	case "no":
+		q.Receipts = index.NotConfirmed
+	default:
+		return q, fault.New(fault.Invalid, "confirmed must be yes or no")
+	}
 	if q.Approver = a.Values.Get("approver"); q.Approver == "" {
 		return q, nil
 	}
@@ -176,6 +185,9 @@ func (r *ActReader) describe(ctx context.Context, t id.Tenant, of line, rows []i
 		}
 		if a.ErasedAt, err = erased.time(ctx, w.ErasedBy); err != nil {
 			return nil, err
+		}
+		if a.Result != nil {
+			a.Result.Receipt, a.Result.ConfirmedBy = w.Act.Receipt.String(), w.Act.ConfirmedBy
 		}
 		shown[i] = a
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/packacts"
+	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/sysevent"
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/log"
@@ -56,6 +57,7 @@ type plan struct {
 	first     id.Instant // received_at of the first shown event, and of the last one
 	last      id.Instant
 	voters    voters
+	confirmed uint64 // acts that tools confirm by the index; 0 if it does not reach up to end, or can't be read
 
 	agentsFile []byte
 	agentNames map[id.Agent]string // display names
@@ -96,6 +98,9 @@ func (x *Exporter) plan(ctx context.Context, a Asked, out Output) (*plan, error)
 			return nil, err
 		}
 		if err := x.findVoters(ctx, p); err != nil {
+			return nil, err
+		}
+		if err := x.countConfirmed(ctx, p); err != nil {
 			return nil, err
 		}
 		now, err := x.Ledgers.State(ctx, a.Tenant)
@@ -269,6 +274,29 @@ func (p *plan) joinActs() error {
 	}
 	p.bytes += int64(p.acts.Size())
 	return p.checkBounds()
+}
+
+// countConfirmed counts the acts of the pack that tools confirm, for the report. A pack does not wait for the index.
+func (x *Exporter) countConfirmed(ctx context.Context, p *plan) error {
+	f := index.Filter{Receipts: index.OnlyConfirmed, From: index.Bound{Given: true, Index: p.begin}, To: index.Bound{Given: true, Index: p.end}}
+	asked := &p.Wanted.request
+	if asked.AgentID != nil {
+		f.Agent = *asked.AgentID
+	}
+	if asked.TraceID != nil {
+		f.Trace = *asked.TraceID
+	}
+	if asked.Tool != nil {
+		f.Tool = *asked.Tool
+	}
+	counted, err := x.Index.Stats(ctx, p.Tenant, f)
+	if fault.Is(err, fault.Unavailable) {
+		return nil
+	}
+	if err == nil && counted.End >= p.end {
+		p.confirmed = counted.Acts
+	}
+	return err
 }
 
 // addApproval records a statement about an approval.

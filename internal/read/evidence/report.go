@@ -290,6 +290,7 @@ type page struct {
 	Outcomes                    []string
 	ApprovedDone, RefusedDone   uint64
 	OutsideDone                 uint64 // acts whose approval has no vote in the pack
+	Confirmed                   string // acts that tools confirm; "" if there are none
 	Approvers                   []approverRow
 	Columns                     []string
 	Numeric                     map[int]bool // columns that have numbers
@@ -338,6 +339,9 @@ func (w *packWriter) newPage() *page {
 	}
 	d.Cosigners = cosigners(p)
 	d.addActs(r)
+	if p.confirmed > 0 {
+		d.Confirmed = number(p.confirmed)
+	}
 	d.HasAgents = p.Wanted.request.AgentID == nil
 	return d
 }

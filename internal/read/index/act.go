@@ -57,6 +57,9 @@ type Act struct {
 	Approval string   // the ID of the approval that was requested for the act; "" if none
 	Votes    []Vote   // on Approval, in the order of the ledger
 	Result   id.Index // the event that states the result; 0 if there is none
+
+	Receipt     Receipt // of a tool, in Result
+	ConfirmedBy string  // the name of the tool's key if Receipt is Confirmed; otherwise ""
 }
 
 // status is what an act's result says. The numbers are stored.
@@ -135,6 +138,8 @@ type act struct {
 	wait      int64 // milliseconds from the request to the decision of the approvers, at least 1; 0 if they have not decided
 	result    id.Index
 	linked    bool // result is a step without a tool; its entry is a link
+	receipt   Receipt
+	tool      string // that confirms the act; "" if receipt is not Confirmed
 
 	// link marks an entry that is not an act: the event at this index is a step without a tool that states the result of the act at
 	// index result. An erasure of this event finds the act here, because only the envelopes connect the two. The link is removed if
@@ -172,7 +177,7 @@ func (a *act) outcome() Outcome {
 }
 
 func (a *act) describe() *Act {
-	return &Act{Outcome: a.outcome(), Approval: a.approval, Votes: a.votes, Result: a.result}
+	return &Act{Outcome: a.outcome(), Approval: a.approval, Votes: a.votes, Result: a.result, Receipt: a.receipt, ConfirmedBy: a.tool}
 }
 
 // role is what an event says about acts.
@@ -185,6 +190,7 @@ const (
 	roleStepResult      // the result of the act of a step, stated by a step without a tool
 	roleApproval        // a transition of an approval
 	roleErasure         // the erasure of envelopes
+	roleToolKeys        // a change of the keys of tools
 )
 
 // stepName is a digest of a step's run, key and attempt. The zero value is no step.
@@ -214,6 +220,8 @@ type part struct {
 	first    bool     // of a transition: the approval was requested
 	vote     Vote     // of a transition; Account "" if none
 	erased   []id.Range
+	receipt  []byte   // of a result: its payload if that has the receipt of a tool; otherwise nil
+	toolKeys toolKeys // of a change of keys: those in force after it
 }
 
 // readPart returns what an event says about acts. A statement of the service in another form says nothing: lists must not fail because of it.
@@ -223,18 +231,22 @@ func readPart(e *storage.Event, r *Row, read *statement) part {
 		return readTransition(e.Envelope, r)
 	case r.Signer == event.SignerSystem && r.Kind == event.KindErasure:
 		return readErasure(e.Envelope)
+	case r.Signer == event.SignerSystem && r.Kind == string(sysevent.ToolKeysChanged):
+		return part{role: roleToolKeys, toolKeys: readToolKeys(e.Envelope)}
 	case r.Signer == event.SignerBridge && r.Tool == "" && e.Envelope != nil:
 		return readStep(e.Envelope, r.Kind)
 	case r.Signer == event.SignerSystem || r.Tool == "":
 		return part{}
 	case read.Policy.Intent != "":
 		p := part{role: roleResult, intent: read.Policy.Intent, status: statusUnknown}
+		payload := memberOf(e.Envelope, "payload")
+		p.receipt = readReceipt(payload)
 		switch {
 		case e.Envelope == nil:
 		case r.Signer == event.SignerBridge:
 			p.status = cmp.Or(parseStepStatus(textMember(e.Envelope, "step_status")), statusUnknown)
 		default:
-			p.status = parseStatus(textMember(memberOf(e.Envelope, "payload"), "status"))
+			p.status = parseStatus(textMember(payload, "status"))
 		}
 		return p
 	case !read.Policy.Evaluated:

@@ -51,6 +51,8 @@ type joiner struct {
 	events    map[id.Event]id.Index   // the acts among the joined events and those that they name
 	steps     map[stepName]id.Index   // the same of steps
 	approvals map[string]*approvalOf
+	keys      toolKeys             // in force after the latest joined event; nil if unknown, because no receipt was joined and no change of keys
+	actions   map[id.Index]id.Hash // digests of the acts whose results have receipts
 }
 
 // actBefore is what a view has of an event.
@@ -102,6 +104,9 @@ func (j *joiner) join(ctx context.Context, rows []Row, parts []part) error {
 	}
 	var err error
 	if j.before, err = j.readBefore(ctx, j.named(nil, parts), rows[0].Index); err != nil {
+		return err
+	}
+	if err := j.prepareReceipts(ctx, parts); err != nil {
 		return err
 	}
 	for i := range rows {
@@ -262,6 +267,8 @@ func (j *joiner) joinRow(ctx context.Context, r *Row, p *part) error {
 		return j.decide(ctx, a, r.Index)
 	case roleErasure:
 		return j.erase(ctx, p.erased, r.Index)
+	case roleToolKeys:
+		j.keys = p.toolKeys
 	}
 	return nil
 }
@@ -279,6 +286,7 @@ func (j *joiner) takeResult(ctx context.Context, r *Row, p *part) error {
 	}
 	j.unlink(&a, r.Index)
 	a.status, a.result = p.status, r.Index
+	j.takeReceipt(&a, r, p)
 	j.put(a, r.Index)
 	return nil
 }
@@ -515,11 +523,13 @@ func (j *joiner) eraseEvent(ctx context.Context, r *Row, p *part, by id.Index) e
 		if a.erased = true; a.result == 0 {
 			a.status = noStatus
 		}
+		a.forgetReceipt(Unchecked)
 		j.put(a, by)
 	case roleResult:
 		return j.change(ctx, p.intent, by, func(a *act) {
 			if a.result == r.Index {
 				a.status = statusUnknown
+				a.forgetReceipt(NoReceipt)
 			}
 		})
 	case roleNone:
@@ -633,11 +643,11 @@ func (j *joiner) appendActs(ctx context.Context, changes []storage.Change, begin
 
 // A record of acts contains the acts of one chunk. It is an s2 block that contains
 //
-//	a dictionary of accounts: a uvarint count and that many texts
-//	acts: difference of index to the one before (uvarint), linked*16 + decision*4 + erased*2 + claimed (byte),
+//	a dictionary of accounts and tools: a uvarint count and that many texts
+//	acts: difference of index to the one before (uvarint), receipt*64 + linked*16 + decision*4 + erased*2 + claimed (byte),
 //	status*16 + consent (byte), difference of result to index or 0 (uvarint)
 //
-// and after them, for an act with a consent, its approval (text), its wait (uvarint), and its votes: a uvarint count and
+// and after them, for a confirmed act, the number of its tool in the dictionary (uvarint), and for an act with a consent, its approval (text), its wait (uvarint), and its votes: a uvarint count and
 // that many uvarints, number of the account*2 + approve. The text of an account that voted as a deputy is the account, a slash
 // and the represented account. Among the acts are links: the difference of index, linkFlag (byte),
 // and the difference of index to that of the act (uvarint).
@@ -658,12 +668,15 @@ func encodeActs(all acts, begin id.Index) []byte {
 			body = binary.AppendUvarint(append(body, linkFlag), uint64(a.at-a.result))
 			continue
 		}
-		body = append(body, bit(a.linked)<<4|byte(a.effective)<<2|bit(a.erased)<<1|bit(a.claimed), byte(a.status)<<4|byte(a.consent))
+		body = append(body, byte(a.receipt)<<6|bit(a.linked)<<4|byte(a.effective)<<2|bit(a.erased)<<1|bit(a.claimed), byte(a.status)<<4|byte(a.consent))
 		result := uint64(0)
 		if a.result != 0 {
 			result = uint64(a.result - a.at)
 		}
 		body = binary.AppendUvarint(body, result)
+		if a.receipt == Confirmed {
+			body = binary.AppendUvarint(body, accounts.number(a.tool))
+		}
 		if a.consent == noConsent {
 			continue
 		}
@@ -717,12 +730,20 @@ func visitActs(record []byte, begin id.Index, visit func(*act)) error {
 		}
 		state := in.byte()
 		a = act{at: at, effective: id.Decision(flags >> 2 & 3), erased: flags&2 != 0, claimed: flags&1 != 0, linked: flags&16 != 0,
-			status: status(state >> 4), consent: consent(state & 15)}
+			receipt: Receipt(flags >> 6),
+			status:  status(state >> 4), consent: consent(state & 15)}
 		if a.effective > id.Deny || a.status > statusSkipped || a.consent > consentCancelled {
 			in.failed = true
 		}
 		if result := in.uvarint(); result != 0 {
 			a.result = at + id.Index(result)
+		}
+		if a.receipt == Confirmed {
+			if tool := in.uvarint(); tool < uint64(len(accounts)) {
+				a.tool = accounts[tool]
+			} else {
+				in.failed = true
+			}
 		}
 		if a.consent != noConsent {
 			a.approval, a.wait = in.text(), int64(in.uvarint())

@@ -1,17 +1,26 @@
 package index_test
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/edkey"
+
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/read/index"
 	"github.com/agentledger/agentledger/internal/test/enginetest"
+	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/tlog"
 )
 
 // told is what an event of a story says about acts.
@@ -24,7 +33,10 @@ type told struct {
 	vote, deputyFor      string
 	erases               []id.Range
 	erased               bool
-	members              string // of the payload of a guarded act, each with a comma
+	members              string           // of the payload of a guarded act or of a result, each with a comma
+	receipt              index.Receipt    // of a result, by the keys in force
+	by                   string           // the tool that confirms the act
+	keys                 []tlog.SignerKey // that a change puts in force; nil if it is none
 
 	run, key string   // of a step
 	attempt  int      // of a step
@@ -41,7 +53,8 @@ type story struct {
 	now    id.Instant
 	keeps  bool // nothing is erased, so that what has been read of the newest events stays
 
-	unbound []string // approvals that no event requested, each for one step
+	unbound []string         // approvals that no event requested, each for one step
+	tools   []tlog.SignerKey // in force
 }
 
 func (s *story) next(at id.Index) made {
@@ -64,9 +77,12 @@ func (s *story) next(at id.Index) made {
 	case n < 68:
 		if of := s.pick(func(t *told) bool { return t.evaluated && t.phase != "result" }); of != nil {
 			e.evaluated, e.phase, e.intent, e.status = false, "result", of.row.Event, pick(r, []string{"ok", "ok", "ok", "error", "denied", "unknown", "", "strange"})
+			s.sign(&e, of)
 		}
 	case n < 85:
 		s.approval(&e)
+	case n < 86:
+		s.changeKeys(&e)
 	case n < 97:
 		e.row.Tool, e.row.Kind, e.evaluated = "", "llm_invocation", false
 	default:
@@ -194,6 +210,12 @@ func (e *told) make() made {
 		if e.deputyFor != "" {
 			payload += fmt.Sprintf(`,"deputy_for":"%s"`, e.deputyFor)
 		}
+	case e.keys != nil:
+		texts := []string{}
+		for _, k := range e.keys {
+			texts = append(texts, fmt.Sprintf("%q", k.Verifier()))
+		}
+		payload = `{"keys":[` + strings.Join(texts, ",") + "]"
 	case e.erases != nil:
 		payload = fmt.Sprintf(`{"ranges":[[%d,%d]],"reason":"retention"`, e.erases[0].Begin, e.erases[0].End)
 	case e.row.Signer == event.SignerBridge:
@@ -214,6 +236,97 @@ func (e *told) make() made {
 	}
 	envelope := fmt.Appendf(nil, `{"action_kind":"%s","actor_principal":"%s"%s,"payload":%s}%s}`, e.row.Kind, e.row.Principal, attempt, payload, status)
 	return made{row: e.row, record: record, envelope: envelope}
+}
+
+// toolOf returns the key of a tool with a fixed seed.
+func toolOf(name string, seed byte) tlog.SignerKey {
+	private, err := edkey.PrivateFromSeed(bytes.Repeat([]byte{seed}, edkey.SeedSize))
+	if err != nil {
+		panic(err)
+	}
+	k, err := tlog.NewSignerKey(name, private)
+	if err != nil {
+		panic(err)
+	}
+	return k
+}
+
+// tools are the keys of which some are in force. Two have one name.
+var tools = []tlog.SignerKey{toolOf("did:web:pay.example", 1), toolOf("mail", 2), toolOf("did:web:pay.example", 3)}
+
+// changeKeys makes e a change of the keys of tools, or seems to.
+func (s *story) changeKeys(e *told) {
+	e.row.Tool, e.row.Kind, e.row.Agent, e.evaluated, e.keys = "", "ledger_tool_keys_changed", "system", false, []tlog.SignerKey{}
+	for _, k := range tools {
+		if s.random.IntN(3) > 0 {
+			e.keys = append(e.keys, k)
+		}
+	}
+	if s.random.IntN(4) == 0 {
+		return // an agent seems to change them
+	}
+	e.row.Signer, s.tools = event.SignerSystem, e.keys
+}
+
+// sign puts a receipt into a result, as often a wrong one.
+func (s *story) sign(e, of *told) {
+	r := s.random
+	if r.IntN(3) == 0 {
+		return
+	}
+	key, act := pick(r, tools), of.make()
+	at := slices.IndexFunc(s.tools, func(k tlog.SignerKey) bool { return k.Verifier() == key.Verifier() })
+	_, payload, _ := strings.Cut(string(act.envelope), `"payload":`)
+	if status := strings.Index(payload, `},"status":`); status >= 0 {
+		payload = payload[:status+2]
+	}
+	if run := strings.Index(payload, `,"run_id":`); run >= 0 {
+		payload = payload[:run+1]
+	}
+	action := grant.Action{Organization: ledgertest.Organization(s.filler.tenant), Agent: of.row.Agent, Tool: of.row.Tool, Payload: []byte(payload[:len(payload)-1])}
+	receipt := grant.Receipt{Organization: action.Organization, Agent: of.row.Agent, Tool: of.row.Tool, ActionDigest: action.Digest(), Status: 200, At: s.now}
+	e.row.Agent, e.row.Tool = of.row.Agent, of.row.Tool
+	approval := of.approval
+	if r.IntN(8) == 0 {
+		approval = "apr_0"
+	}
+	if e.receipt = index.Unchecked; approval != "" {
+		receipt.Approval, receipt.Nonce = approval, grant.Nonce{1}
+		e.members = fmt.Sprintf(`"approval_id":%q,"grant_nonce":"01%s",`, approval, strings.Repeat("0", 30))
+		if of.approval != "" {
+			if e.receipt, e.by = index.Confirmed, key.Verifier().Name(); approval != of.approval {
+				e.receipt, e.by = index.Wrong, ""
+			}
+		}
+	}
+	wrong := true
+	switch r.IntN(10) {
+	case 0:
+		receipt.Status++
+		receipt.ActionDigest[0]++
+	case 1:
+		receipt.Agent = "agt_3"
+	case 2:
+		receipt.Organization = ledgertest.Organization(red + blue - s.filler.tenant)
+	case 3:
+		e.members = `"approval_id":"apr_x","grant_nonce":"0",`
+	default:
+		wrong = false
+	}
+	note, err := grant.SignReceipt(receipt, key)
+	if err != nil {
+		panic(err)
+	}
+	if wrong {
+		e.receipt, e.by = index.Wrong, ""
+	}
+	if r.IntN(20) == 0 {
+		note, e.receipt, e.by, at = bytes.Replace(note, []byte("\n\n"), []byte("\n"), 1), index.Wrong, "", 0
+	}
+	if at < 0 || len(s.tools) == 0 {
+		e.receipt, e.by = index.Unchecked, ""
+	}
+	e.members += fmt.Sprintf(`"receipt":%s,`, strings.ReplaceAll(fmt.Sprintf("%q", note), `\u2014`, "—"))
 }
 
 // asked is the approval of an act.
@@ -259,6 +372,11 @@ func (s *story) acts() (acts []index.Row, approvals []asked) {
 			}
 			if r.erased || status == "strange" {
 				status = "unknown"
+			}
+			if found.Receipt, found.ConfirmedBy = r.receipt, r.by; r.erased {
+				found.Receipt, found.ConfirmedBy = index.NoReceipt, ""
+			} else if e.erased && r.receipt != index.NoReceipt {
+				found.Receipt, found.ConfirmedBy = index.Unchecked, ""
 			}
 		}
 		state := ""
@@ -335,7 +453,8 @@ func (w *world) checkActs(tenant id.Tenant, s *story) {
 		}
 	}
 	for _, limit := range []int{7, 1000} {
-		for _, f := range []index.Filter{{Acts: true}, {Outcome: index.Refused}, {Outcome: index.Unknown, Tool: "acme.pay"}, {Approver: "acc_2"}, {Outcome: index.Waiting}} {
+		for _, f := range []index.Filter{{Acts: true}, {Outcome: index.Refused}, {Outcome: index.Unknown, Tool: "acme.pay"}, {Approver: "acc_2"}, {Outcome: index.Waiting},
+			{Receipts: index.OnlyConfirmed}, {Receipts: index.NotConfirmed, Outcome: index.Done}} {
 			ascending := limit == 7
 			var got []index.Row
 			for q := (index.Query{Filter: f, Limit: limit, Ascending: ascending}); ; {
@@ -354,7 +473,8 @@ func (w *world) checkActs(tenant id.Tenant, s *story) {
 				if !ascending {
 					r = want[len(want)-1-i]
 				}
-				if (f.Outcome == index.NoOutcome || r.Act.Outcome == f.Outcome) && (f.Tool == "" || string(r.Tool) == f.Tool) &&
+				confirmed := r.Act.Receipt == index.Confirmed
+				if (f.Receipts == index.AnyReceipt || confirmed == (f.Receipts == index.OnlyConfirmed)) && (f.Outcome == index.NoOutcome || r.Act.Outcome == f.Outcome) && (f.Tool == "" || string(r.Tool) == f.Tool) &&
 					(f.Approver == "" || slices.ContainsFunc(r.Act.Votes, func(v index.Vote) bool { return v.Account == f.Approver })) {
 					left = append(left, r)
 				}
@@ -388,10 +508,18 @@ func TestActs(t *testing.T) {
 		stories := map[id.Tenant]*story{}
 		w := newWorld(t, open(t), 1000, func(f *filler) {
 			s := &story{filler: f, random: rand.New(rand.NewPCG(7, uint64(f.tenant))), now: 1_790_000_000_000}
-			stories[f.tenant], f.make = s, s.next
+			if stories[f.tenant], f.make = s, s.next; f.tenant == blue {
+				s.tools = tools[1:2] // blue's log has them of its predecessor
+			}
 		})
 		ledgers := &reopenable{w.Ledgers}
-		w.index = index.New(index.Options{Ledgers: ledgers, Store: w.engine, Clock: w.Clock})
+		inherited := func(_ context.Context, s *log.State) (keys []string, err error) {
+			if s.Identity().Tenant == blue {
+				keys = []string{tools[1].Verifier().String()}
+			}
+			return keys, nil
+		}
+		w.index = index.New(index.Options{Ledgers: ledgers, Store: w.engine, Clock: w.Clock, InheritedToolKeys: inherited})
 		check := func() {
 			for tenant, s := range stories {
 				w.checkActs(tenant, s)
@@ -419,6 +547,16 @@ func TestActs(t *testing.T) {
 		}
 		w.follow()
 		check()
+		for tenant, s := range stories {
+			met := map[index.Receipt]int{}
+			acts, _ := s.acts()
+			for i := range acts {
+				met[acts[i].Act.Receipt]++
+			}
+			if len(met) != 4 {
+				t.Errorf("tenant %d: acts by receipt %v", tenant, met)
+			}
+		}
 	})
 }
 

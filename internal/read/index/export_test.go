@@ -31,3 +31,6 @@ func (x *Index) CompareAtMost(n int) { x.maxActRecords = n }
 
 // CountAtMost lowers the number of postings of long traces that a page counts.
 func (x *Index) CountAtMost(n int) { x.maxCounted = n }
+
+// ReadReceipt is readReceipt.
+func ReadReceipt(payload []byte) []byte { return readReceipt(payload) }

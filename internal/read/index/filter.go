@@ -34,8 +34,19 @@ type Filter struct {
 	Acts     bool               // acts alone
 	Outcome  Outcome            // acts with this outcome
 	Approver string             // acts whose approval this account voted on
+	Receipts Receipts           // acts by their receipts
 	Columns  []column.Condition // acts whose values satisfy all of these, at most column.MaxConditions
 }
+
+// Receipts selects acts by the receipts of tools. The zero value selects all.
+type Receipts byte
+
+// The selections of acts.
+const (
+	AnyReceipt    Receipts = iota
+	OnlyConfirmed          // the tool confirms the act
+	NotConfirmed           // all other acts: only claimed by the agent, not done, or with a receipt that shows nothing
+)
 
 // Bound is a time or a log index. The zero value is no bound.
 type Bound struct {
@@ -80,14 +91,15 @@ func (f *Filter) matchesSubject(r *Row) bool {
 // wanted returns the filter in the form that a search uses.
 func (f *Filter) wanted() wanted {
 	w := wanted{terms: f.terms(), matches: f.matches, columns: f.Columns}
-	if f.Acts || f.Outcome != NoOutcome || f.Approver != "" || len(f.Columns) > 0 {
+	if f.Acts || f.Outcome != NoOutcome || f.Approver != "" || f.Receipts != AnyReceipt || len(f.Columns) > 0 {
 		w.acts = f.matchesAct
 	}
 	return w
 }
 
 func (f *Filter) matchesAct(a *act) bool {
-	return !a.link && (f.Outcome == NoOutcome || f.Outcome == a.outcome()) && (f.Approver == "" ||
+	return !a.link && (f.Outcome == NoOutcome || f.Outcome == a.outcome()) &&
+		(f.Receipts == AnyReceipt || (f.Receipts == OnlyConfirmed) == (a.receipt == Confirmed)) && (f.Approver == "" ||
 		slices.ContainsFunc(a.votes, func(v Vote) bool { return v.Account == f.Approver }))
 }
 

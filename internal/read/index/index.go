@@ -74,6 +74,9 @@ type Options struct {
 	// Column.From that states a change of settings is the one that named the column. Default: none.
 	Columns func(ctx context.Context, s *log.State) ([]Column, error)
 
+	// InheritedToolKeys returns the verifier keys of tools with which the log of a state began: those of its predecessor. Default: none.
+	InheritedToolKeys func(ctx context.Context, s *log.State) ([]string, error)
+
 	// TailBytes bounds the cached tails; default: 64 MiB.
 	TailBytes int64
 }
@@ -90,6 +93,8 @@ type Index struct {
 	maxActRecords int // of list.go; tests lower it
 	merger        merger
 	columns       func(ctx context.Context, s *log.State) ([]Column, error) // may be nil
+
+	inheritedToolKeys func(ctx context.Context, s *log.State) ([]string, error) // may be nil
 
 	tails     *cache.Map[id.Tenant, tail]
 	extending syncs.KeyLocks[id.Tenant] // one reader extends a tail
@@ -109,11 +114,11 @@ func New(o Options) *Index {
 		o.TailBytes = 64 << 20
 	}
 	x := &Index{ledgers: o.Ledgers, store: o.Store, clock: o.Clock, maxCounted: maxCounted, maxActRecords: maxActRecords,
-		columns: o.Columns,
-		merger:  merger{Store: o.Store, Bits: mergeBits},
-		tails:   cache.NewMap(cache.MapOptions[id.Tenant, tail]{Limit: o.TailBytes, Weight: weighTail}),
-		times:   cache.NewMap(cache.MapOptions[timeKey, id.Instant]{Limit: maxTimes}),
-		naming:  cache.NewMap(cache.MapOptions[timeKey, id.Index]{Limit: maxTimes}),
+		columns: o.Columns, inheritedToolKeys: o.InheritedToolKeys,
+		merger: merger{Store: o.Store, Bits: mergeBits},
+		tails:  cache.NewMap(cache.MapOptions[id.Tenant, tail]{Limit: o.TailBytes, Weight: weighTail}),
+		times:  cache.NewMap(cache.MapOptions[timeKey, id.Instant]{Limit: maxTimes}),
+		naming: cache.NewMap(cache.MapOptions[timeKey, id.Index]{Limit: maxTimes}),
 	}
 	x.follower = x.newFollower()
 	x.metrics = newMetrics(o.Metrics, x.follower)

@@ -25,6 +25,7 @@ type tail struct {
 	acts      map[uint64]*changedActs // by chunk: the acts of the rows, and earlier ones that they changed
 	approvals map[string]*approvalOf  // with a transition in the tail
 	steps     []stepAct               // of the rows
+	keys      toolKeys                // in force after the rows, as of a joiner
 }
 
 func (t tail) end() id.Index { return t.begin + id.Index(len(t.rows)) }
@@ -33,10 +34,13 @@ func (t tail) end() id.Index { return t.begin + id.Index(len(t.rows)) }
 const rowWeight = 464
 
 // actWeight is the approximate size of an act in bytes.
-const actWeight = 120
+const actWeight = 144
 
 // stepWeight is the size of the name of a step in bytes.
 const stepWeight = 24
+
+// keyWeight is the approximate size of the key of a tool in bytes.
+const keyWeight = 128
 
 // cellWeight is the size of a cell in bytes without its text.
 const cellWeight = 40
@@ -49,6 +53,7 @@ func weighTail(_ id.Tenant, t tail) int64 {
 	for _, c := range t.acts {
 		weight += int64(cap(c.acts)) * actWeight
 	}
+	weight += int64(len(t.keys)) * keyWeight
 	weight += int64(cap(t.cells)) * 24
 	for i := range t.cells {
 		weight += int64(cap(t.cells[i])) * cellWeight
@@ -95,7 +100,7 @@ func (x *Index) readTail(ctx context.Context, s *log.State, v *view) (tail, erro
 
 // slice returns the rows [begin, end), which t contains.
 func (t tail) slice(begin, end id.Index) tail {
-	return tail{begin, t.rows[begin-t.begin : end-t.begin], t.columns, t.cells[begin-t.begin : end-t.begin], t.acts, t.approvals, t.steps}
+	return tail{begin, t.rows[begin-t.begin : end-t.begin], t.columns, t.cells[begin-t.begin : end-t.begin], t.acts, t.approvals, t.steps, t.keys}
 }
 
 // has reports whether the cells of t are of columns.
@@ -119,7 +124,7 @@ func (t tail) findAct(at id.Index) (*act, bool) {
 // without returns a copy of t without the rows before begin, and without what only these changed.
 func (t tail) without(begin id.Index) tail {
 	left := tail{begin, slices.Clone(t.rows[begin-t.begin:]), t.columns, slices.Clone(t.cells[begin-t.begin:]),
-		maps.Clone(t.acts), maps.Clone(t.approvals), slices.Clone(t.steps)}
+		maps.Clone(t.acts), maps.Clone(t.approvals), slices.Clone(t.steps), t.keys}
 	maps.DeleteFunc(left.acts, func(_ uint64, c *changedActs) bool { return c.end <= begin })
 	maps.DeleteFunc(left.approvals, func(_ string, a *approvalOf) bool { return a.end <= begin })
 	left.steps = slices.DeleteFunc(left.steps, func(s stepAct) bool { return s.at < begin })
@@ -137,11 +142,13 @@ func (x *Index) extendTail(ctx context.Context, s *log.State, v *view, t tail, e
 	}
 	before := &view{tenant: v.tenant, generation: v.generation, position: v.position, tail: t, end: v.position}
 	j := x.newJoiner(s, before)
+	j.keys = t.keys
 	if err := j.join(ctx, rows, parts); err != nil {
 		return t, err
 	}
 	t.rows, t.cells = append(t.rows, rows...), append(t.cells, cells...)
 	t.steps = append(t.steps, stepActs(rows, parts)...)
+	t.keys = j.keys
 	t.acts, t.approvals = withAll(t.acts, j.changed), withAll(t.approvals, j.approvals)
 	return t, nil
 }

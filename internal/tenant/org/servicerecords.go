@@ -63,6 +63,7 @@ func RecordChecks() map[storage.Kind]func(storage.Record) error {
 	return map[storage.Kind]func(storage.Record) error{
 		kindOrg:            checkOrg,
 		kindViews:          records.Check[viewsRecord],
+		kindToolKeys:       records.Check[toolKeysRecord],
 		kindIngestKey:      checkIngestKey,
 		kindIngestKeyUse:   records.Check[ingestKeyUseRecord],
 		kindIngestKeyClaim: records.Check[claimRecord],

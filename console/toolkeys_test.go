@@ -1,0 +1,165 @@
+package console_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/grant"
+	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/tlog"
+)
+
+// toolSigner returns the key of a tool with a fixed seed.
+func toolSigner(name string, seed byte) tlog.SignerKey {
+	private, err := edkey.PrivateFromSeed(bytes.Repeat([]byte{seed}, edkey.SeedSize))
+	if err != nil {
+		panic(err)
+	}
+	k, err := tlog.NewSignerKey(name, private)
+	if err != nil {
+		panic(err)
+	}
+	return k
+}
+
+func toolKey(name string, seed byte) string { return toolSigner(name, seed).Verifier().String() }
+
+// Owners and admins register the keys of tools for their organization, and its other members read them.
+func TestToolKeys(t *testing.T) {
+	w := newWorld(t)
+	names := func(answer map[string]any) string {
+		var all []string
+		for _, k := range answer["keys"].([]any) {
+			k := k.(map[string]any)
+			all = append(all, fmt.Sprint(k["name"], "=", k["key"], " by ", k["registered_by"]))
+		}
+		return strings.Join(all, ", ")
+	}
+	pay, mail := toolKey("did:web:payments.example", 1), toolKey("mail", 2)
+	w.call(200, "PUT", "/tool-keys", `{"keys":["`+pay+`"]}`, as("red-owner"))
+	got := names(w.call(200, "PUT", "/tool-keys", `{"keys":["`+mail+`","`+pay+`"]}`, as("red-admin")))
+	if again := names(w.call(200, "GET", "/tool-keys", "", as("red-member"))); got != again || !strings.HasPrefix(got, "mail="+mail+" by ") ||
+		!strings.Contains(got, ", did:web:payments.example="+pay+" by ") {
+		t.Errorf("got %s, then %s", got, again)
+	}
+	if got := names(w.call(200, "GET", "/tool-keys", "", as("blue-owner"))); got != "" {
+		t.Errorf("blue has %s", got)
+	}
+	for _, role := range []string{"red-member", "red-approver", "red-policy_editor", "red-auditor"} {
+		w.refuses(role, w.request("PUT", "/tool-keys", `{"keys":[]}`, as(role)), 403, "Your role does not allow this")
+	}
+	w.refuses("no keys", w.request("PUT", "/tool-keys", `{}`), 422, "keys is required")
+	w.refuses("another text", w.request("PUT", "/tool-keys", `{"keys":["x"]}`), 422, "keys[0] must be a C2SP verifier key such as did:web:payments.example+0a1b2c3d+AQ…")
+	audit := fmt.Sprint(w.call(200, "GET", "/audit?kind=ledger_tool_keys_changed", "")["acts"])
+	if !strings.Contains(audit, "changed the keys of tools; added: "+mail) {
+		t.Errorf("audit: %s", audit)
+	}
+}
+
+// receipted makes up an approved act, whose result has the receipt that change alters, signed by key.
+func (w *world) receipted(tenant id.Tenant, name string, key tlog.SignerKey, change func(*grant.Receipt)) {
+	w.t.Helper()
+	who, payload := w.first[tenant], fmt.Sprintf(`{"amount":1,"call_id":%q,"phase":"intent"}`, name)
+	send := func(name string, payload map[string]any, decided event.Policy) {
+		decided.PolicyID, decided.PolicyVersion, decided.RuleID, decided.Engine, decided.Effective = "p", 1, "r", "rules", id.AllowWithObligation
+		w.sendDecided(tenant, name, map[string]any{"agent_id": who.Agent, "key_id": who.Key, "tool_name": "acme.refund", "payload": payload}, decided)
+	}
+	send(name, map[string]any{"phase": "intent", "call_id": name, "amount": 1}, event.Policy{Evaluated: true, EvaluatedAt: id.InstantOf(w.Clock())})
+	a, _, err := w.approvals.Ask(w.t.Context(), tenant, approval.Question{Agent: who.Agent, Tool: "acme.refund", Payload: []byte(payload),
+		Trace: "trc", IngestKeyID: w.key(tenant), Intent: approval.Intent{Event: id.Event(name), RuleID: "r"}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	action := grant.Action{Organization: w.State(w.t, tenant).Identity().Organization, Agent: who.Agent, Tool: "acme.refund", Payload: []byte(payload)}
+	r := grant.Receipt{Organization: action.Organization, Agent: who.Agent, Tool: "acme.refund", ActionDigest: action.Digest(), Approval: string(a.ID),
+		Nonce: grant.Nonce{1}, Status: 200, At: id.InstantOf(w.Clock())}
+	result := map[string]any{"phase": "result", "status": "ok", "parent_event_id": name}
+	if change != nil {
+		change(&r)
+		note, err := grant.SignReceipt(r, key)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if result["receipt"] = string(note); r.Approval != "" {
+			result["approval_id"], result["grant_nonce"] = r.Approval, fmt.Sprintf("%x", r.Nonce)
+		}
+	}
+	send(name+"-result", result, event.Policy{Intent: id.Event(name)})
+}
+
+// Each organization's acts are confirmed under the keys that it had registered when the result was recorded.
+func TestConfirmedActs(t *testing.T) {
+	w := newWorld(t)
+	pay, mail := toolSigner("did:web:payments.example", 1), toolSigner("mail", 2)
+	for _, owner := range []string{"red-owner", "blue-owner"} {
+		w.call(201, "POST", "/policies", `{"policy_id":"p","name":"Refunds","rules":[{"rule_id":"r","tool":"acme.refund","decision":"allow_with_obligation",
+			"reason":"money leaves","obligations":[{"type":"human_approval","approvals":1}]}]}`, as(owner))
+		w.call(200, "POST", "/policies/p/activate", "", as(owner))
+	}
+	right := func(*grant.Receipt) {}
+	w.receipted(red, "early", pay, right)
+	w.call(200, "PUT", "/tool-keys", `{"keys":["`+pay.Verifier().String()+`"]}`)
+	w.receipted(red, "right", pay, right)
+	w.receipted(red, "failed-there", pay, func(r *grant.Receipt) { r.Status = 500 })
+	w.receipted(red, "other-act", pay, func(r *grant.Receipt) { r.ActionDigest[0]++ })
+	w.receipted(red, "other-approval", pay, func(r *grant.Receipt) { r.Approval = "apr_1" })
+	w.receipted(red, "no-approval", pay, func(r *grant.Receipt) { r.Approval, r.Nonce = "", grant.Nonce{} })
+	w.receipted(red, "other-key", mail, right)
+	w.receipted(red, "none", pay, nil)
+	w.receipted(blue, "of-blue", pay, right)
+	w.call(200, "PUT", "/tool-keys", `{"keys":["`+mail.Verifier().String()+`"]}`)
+	w.receipted(red, "late", mail, right)
+	w.receipted(red, "removed", pay, right)
+	list := func(who, query string) string {
+		var all []string
+		for _, a := range w.call(200, "GET", "/acts?order=oldest"+query, "", as(who))["acts"].([]any) {
+			a := a.(map[string]any)
+			result := a["result"].(map[string]any)
+			all = append(all, strings.TrimSuffix(fmt.Sprintf("%v %v %v", a["event_id"], result["receipt"], result["confirmed_by"]), " <nil>"))
+		}
+		return strings.Join(all, ", ")
+	}
+	confirmed := "right confirmed did:web:payments.example, failed-there confirmed did:web:payments.example, late confirmed mail"
+	for query, want := range map[string]string{
+		"": "early unchecked, right confirmed did:web:payments.example, failed-there confirmed did:web:payments.example, other-act wrong, other-approval wrong, " +
+			"no-approval unchecked, other-key unchecked, none <nil>, late confirmed mail, removed unchecked",
+		"&confirmed=yes": confirmed,
+		"&confirmed=no":  "early unchecked, other-act wrong, other-approval wrong, no-approval unchecked, other-key unchecked, none <nil>, removed unchecked",
+		"&confirmed=yes&outcome=done&tool=acme.*":          confirmed,
+		"&confirmed=yes&outcome=failed":                    "",
+		"&confirmed=no&q=other-act":                        "other-act wrong",
+		"&confirmed=yes&approver=red-approver@example.com": "",
+	} {
+		if got := list("red-member", query); got != want {
+			t.Errorf("%q: got %s, want %s", query, got, want)
+		}
+	}
+	if got := list("blue-owner", ""); got != "of-blue unchecked" {
+		t.Errorf("blue: got %s", got)
+	}
+	if got := w.call(200, "GET", "/stats?confirmed=no", "")["acts"]; fmt.Sprint(got) != "7" {
+		t.Errorf("statistics: got %v", got)
+	}
+	rows := w.download("/acts?format=csv&confirmed=yes&order=oldest", "csv")
+	if len(rows) != 3 || strings.Join(rows[2][14:16], " ") != "late-result confirmed" || rows[2][16] != "mail" {
+		t.Errorf("CSV: got %q", rows)
+	}
+	if got := strings.Count(w.do(w.request("GET", "/acts?format=ndjson&confirmed=yes", "")).text, `"receipt":"confirmed"`); got != 3 {
+		t.Errorf("NDJSON: got %d lines", got)
+	}
+	const counted = "of the acts are confirmed by receipts of tools"
+	if text := w.do(w.request("GET", "/evidence.zip?envelopes=1&tool=acme.refund", "", as("red-auditor"))).text; !strings.Contains(text, "<b>3</b> "+counted) {
+		t.Errorf("the report of red does not have 3 %s", counted)
+	}
+	if text := w.do(w.request("GET", "/evidence.zip", "", as("blue-owner"))).text; !strings.HasPrefix(text, "PK") || strings.Contains(text, counted) {
+		t.Errorf("the report of blue has %s", counted)
+	}
+	for _, path := range []string{"/acts?confirmed=maybe", "/stats?confirmed=1"} {
+		w.refuses(path, w.request("GET", path, ""), 422, "confirmed must be yes or no")
+	}
+}
