@@ -23,14 +23,14 @@ func TestToolKeysPage(t *testing.T) {
 	ann.Get(page).Want(t, "none", http.StatusOK, "No key is registered", "Verifier keys, one per line")
 	redirects(t, "register", ann.Post(page, "do", "save", "keys", "\n "+key.String()+"\r\n"), page+"?notice=saved")
 	shown := strings.ReplaceAll(key.String(), "+", "&#43;")
-	ann.Get(page+"?notice=saved").Want(t, "registered", http.StatusOK, "The changes are saved.", "did:web:payments.example", "<code>"+shown+"</code>", shown+"</textarea>").
+	ann.Get(page+"?notice=saved").Want(t, "registered", http.StatusOK, "The changes are saved.", "did:web:payments.example", "<code><bdi>"+shown+"</bdi></code>", shown+"</textarea>").
 		WantNone(t, "registered", "No key is registered")
 	ann.Post(page, "do", "save", "keys", key.String()+"\nx").Want(t, "another text", http.StatusUnprocessableEntity, "keys[1] must be a C2SP verifier key", "x</textarea>")
-	bob.Get(page).Want(t, "blue", http.StatusOK, "No key is registered").WantNone(t, "blue", "payments.example")
+	bob.Get(page).Want(t, "blue", http.StatusOK, "No key is registered").WantNone(t, "blue", shown)
 	for role, may := range map[string]bool{"admin": true, "policy_editor": false, "approver": false, "auditor": false, "member": false} {
 		p := s.SignIn(s.Red.Join(role, role))
 		got := p.Get(page)
-		got.Want(t, role, http.StatusOK, "<code>"+shown+"</code>")
+		got.Want(t, role, http.StatusOK, "<code><bdi>"+shown+"</bdi></code>")
 		if strings.Contains(got.Body, `value="save"`) != may {
 			t.Errorf("%s: may save %v", role, may)
 		}

@@ -145,7 +145,7 @@ func TestWorkedProgram(t *testing.T) {
 // The page's shell commands give the values of the bundle.
 func TestWorkedShell(t *testing.T) {
 	b, _, _ := worked(t)
-	text := block(t, page(t), "```\n$ { printf")
+	text := block(t, page(t), "```\n$ curl")
 	for _, sum := range [][32]byte{sha256.Sum256([]byte("\x00" + b.Entry)), sha256.Sum256([]byte(*b.Record)), sha256.Sum256([]byte("agentledger/genesis/v1\n" + string(b.Origin) + "\n"))} {
 		if !strings.Contains(text, fmt.Sprintf("\n%x  -\n", sum)) {
 			t.Errorf("no %x in %s", sum, text)
