@@ -40,7 +40,7 @@ class Comparison:
 
 def is_comparison(r: dict[str, Any], e: dict[str, Any]) -> bool:
     """Return whether an event with a record and an envelope is one."""
-    return r["signer"] == "system" and e["action_kind"] == "ledger_coverage_compared"
+    return (r["signer"], e["action_kind"]) == ("system", "ledger_coverage_compared")
 
 
 def comparison(r: dict[str, Any], e: dict[str, Any]) -> Comparison | None:
