@@ -95,7 +95,7 @@ def _is_acts(acts: Any, envelopes: bool) -> bool:
 
 
 def _is_request(r: Any) -> bool:
-    if not is_object(r) or r.keys() - {"coverage"} != _REQUEST or not isinstance(r["envelopes"], bool):
+    if not is_object(r) or frozenset(r) - {"coverage"} != _REQUEST or not isinstance(r["envelopes"], bool):
         return False
     if "coverage" in r and (r["coverage"] is not True or not r["envelopes"]):
         return False
