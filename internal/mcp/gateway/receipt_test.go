@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -39,7 +38,6 @@ func TestReceiptIsRecorded(t *testing.T) {
 					return &mcp.CallToolResult{Meta: mcp.Meta{metaReceipt: tc.receipt}, Content: []mcp.Content{&mcp.TextContent{Text: "paid"}}}, nil
 				})
 			c := newConfig(t, o, organizations[0], t.TempDir())
-			c.Wait = 20 * time.Millisecond
 			c.Servers = []Server{{Name: "shop", Connect: sdkServer(server)}}
 			g, err := New(c)
 			if err != nil {
@@ -47,7 +45,6 @@ func TestReceiptIsRecorded(t *testing.T) {
 			}
 			startSending(t, g)
 			caller := connectCaller(t, g, nil)
-			callTool(t, caller, "pay", map[string]any{"a": 1})
 			o.set(func() { o.votes["apr_1"] = "approved" })
 			if r := callTool(t, caller, "pay", map[string]any{"a": 1}); textOf(r) != "paid" {
 				t.Fatalf("got %q", textOf(r))
