@@ -277,6 +277,9 @@ func TestAccessibilityOfOperatorPages(t *testing.T) {
 	}
 }
 
+// toolKey is a key of a tool.
+const toolKey = "did:web:payments.example+853168dc+AepKbGPinFIKvvVQexMuxfmVR3auvr57kkIe6mkURtIs"
+
 // fill gives an organization at least one object of each kind, and returns the paths of the pages that show them.
 func fill(s *servicetest.Service, ann *servicetest.Person) []string {
 	document := map[string]any{"policy_id": "refunds", "name": "Refunds", "rules": []any{
@@ -299,6 +302,8 @@ func fill(s *servicetest.Service, ann *servicetest.Person) []string {
 		s.Red.Send(name, map[string]any{"tool_name": tool, "trace_id": "day", "payload": payload, "actor_principal": "desk"})
 	}
 	ann.Call(http.MethodPost, "/v1/console/events/e3/erase", map[string]string{"reason": "test_data"}, nil)
+	ann.Call(http.MethodPut, "/v1/console/columns", map[string]any{"columns": []string{"amount_usd", "order"}}, nil)
+	ann.Call(http.MethodPut, "/v1/console/tool-keys", map[string]any{"keys": []string{toolKey}}, nil)
 	decided, waiting := s.Red.Ask(nil), s.Red.Ask(map[string]any{"trace_id": "day", "payload": map[string]any{"amount_usd": 120, "order": "A-1002"}})
 	ann.Call(http.MethodPost, "/v1/console/approvals/"+decided.ID+"/votes", map[string]string{"vote": "deny", "action_digest": decided.ActionDigest, "comment": "not without a receipt"}, nil)
 	var run struct {
@@ -337,7 +342,7 @@ func fill(s *servicetest.Service, ann *servicetest.Person) []string {
 		"/console/agents", "/console/agents/" + s.Red.Agent.AgentID, "/console/agents/" + s.Red.Agent.AgentID + "/keys/" + s.Red.Agent.KeyID,
 		"/console/agents?new=1", "/console/ingest-keys?new=1", "/console/members?new=1", "/console/policies?new=1", "/console/policies?q=none",
 		"/console/ingest-keys", "/console/ingest-keys/" + s.Red.IngestKey.KeyID, "/console/members", "/console/settings",
-		"/console/settings/approvals", "/console/settings/sign-in", "/console/settings/retention", "/console/settings/stream-export", "/console/settings/tokens", "/console/webhooks", "/console/settings/witnesses", "/console/events/none",
+		"/console/settings/approvals", "/console/settings/sign-in", "/console/settings/retention", "/console/settings/stream-export", "/console/settings/tokens", "/console/webhooks", "/console/settings/witnesses", "/console/settings/columns", "/console/settings/tool-keys", "/console/activity/views", "/console/events/none",
 		"/console/webhooks/" + endpoint.ID, "/console/members/" + members.Members[0].ID,
 	}
 }
