@@ -168,7 +168,7 @@ interop:
 # SIGKILL of the real server under load, ROUNDS times; the commit path on a file
 # system that loses what was not synced, cut at every sync; the simulation of
 # sequencer and store for SEEDS seeds; three nodes whose network, database, clocks and
-# processes break, ROUNDS times (docs/cluster.md); gateway, server and service killed during CALLS calls of tools; EVENTS events
+# processes break, ROUNDS times (docs/internals/nodes.md); gateway, server and service killed during CALLS calls of tools; EVENTS events
 # of each client through a proxy that answers wrongly, and CLIENT_KILLS kills of each client. Then the long forms of tests that make test runs in short forms.
 ROUNDS ?= 100
 SEEDS ?= 20000

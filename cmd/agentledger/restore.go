@@ -34,7 +34,7 @@ func (c restoreCommand) Validate() error {
 		return errors.New("--accept-rollback requires --reason, and --reason requires --accept-rollback")
 	}
 	if c.Storage != "" {
-		return errors.New("the ledgers are in a database: docs/storage.md says how to restore it")
+		return errors.New("the ledgers are in a database: docs/operate/postgresql.md says how to restore it")
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/agentledger/agentledger/storage/pgstore/pgtest"
 )
 
-// The procedure of docs/storage.md with a base backup and an archive: restored to the end, nothing is lost and the
+// The procedure of docs/operate/postgresql.md with a base backup and an archive: restored to the end, nothing is lost and the
 // service continues. Restored to a point in time, the log with later events is frozen and gets a successor, and the log
 // of the other organization continues.
 func TestRestoreDatabase(t *testing.T) {

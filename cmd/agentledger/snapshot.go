@@ -34,7 +34,7 @@ func (c offline) snapshotCall(b beside, method, path string) platformCall {
 func (c offline) withSnapshot(ctx context.Context, out terminal, b beside,
 	read func(s *datadir.Store, dir string) error) error {
 	if c.Storage != "" {
-		return errors.New("the ledgers are in a database: docs/storage.md says how to copy it")
+		return errors.New("the ledgers are in a database: docs/operate/postgresql.md says how to copy it")
 	}
 	anchors, err := anchor.OpenBeside(c.AnchorsDir()) // before the snapshot, which then extends them
 	if err != nil {

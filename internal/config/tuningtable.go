@@ -170,7 +170,7 @@ func (t *Tuning) archiveSettings() []setting {
 	return []setting{
 		{"archive_after_days", number{&t.ArchiveAfterDays, 30, 0, 36500},
 			"with `--archive`: age of the latest of 256 events at which their texts move to the " +
-				"[archive](storage.md#the-archive), in days",
+				"[archive](operate/archive.md), in days",
 			"The operator, if older events are read often (more) or the disk is scarce (fewer)"},
 		{"archive_cache_mib", number{&t.ArchiveCacheMiB, 64, 1, inMiB},
 			"memory for texts that were read from the archive, in MiB",

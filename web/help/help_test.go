@@ -234,7 +234,7 @@ func TestReadRunbooksErrors(t *testing.T) {
 
 func TestMarkdown(t *testing.T) {
 	files := fstest.MapFS{
-		"runbooks/first.md": {Data: []byte("# T `a`\n\nSee `a<b` and\n**the [x](second.md#agentledgerb)**.\n\n## AgentledgerA\n\n**Page.** [o](#agentledgera), [c](../cluster.md#x).\n" +
+		"runbooks/first.md": {Data: []byte("# T `a`\n\nSee `a<b` and\n**the [x](second.md#agentledgerb)**.\n\n## AgentledgerA\n\n**Page.** [o](#agentledgera), [c](../demo.md#x).\n" +
 			"\n1. first\n2. second\n\n   ```sh\n   ## no heading <b>\n   ```\n\n- one\n  more\n- [two](../../deploy/a.yaml)\n")},
 		"runbooks/second.md": {Data: []byte("# U\n\nV.\n\n## AgentledgerB\n\n**Ticket.** Full.\n\n1. Look.\n\n| A | B |\n|---|---|\n| x \\| y | <script> |\n")},
 	}
@@ -254,7 +254,7 @@ func TestMarkdown(t *testing.T) {
 <p>See <code>a&lt;b</code> and
 <b>the <a href="#AgentledgerB">x</a></b>.</p>
 AgentledgerA page
-<p><a href="#AgentledgerA">o</a>, <a href="` + repository + `docs/cluster.md#x">c</a>.</p>
+<p><a href="#AgentledgerA">o</a>, <a href="` + repository + `docs/demo.md#x">c</a>.</p>
 <ol class="list"><li class="tight"><b>1.</b> first</li>
 <li class="tight"><b>2.</b> second<figure class="code"><pre tabindex="0" role="group" aria-label="Code">## no heading &lt;b&gt;</pre></figure>
 </li>

@@ -104,17 +104,17 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// transcript returns what docs/cluster.md shows below the command.
+// transcript returns what docs/demo.md shows below the command.
 func transcript(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/cluster.md")
+	text, err := os.ReadFile("../../../docs/demo.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, after, found := strings.Cut(string(text), "\n$ go run ./cmd/agentledger demo --nodes 3 --once\n")
 	block, _, closed := strings.Cut(after, "\n```\n")
 	if !found || !closed {
-		t.Fatal("docs/cluster.md has no transcript of the demo")
+		t.Fatal("docs/demo.md has no transcript of the demo")
 	}
 	return block + "\n"
 }
