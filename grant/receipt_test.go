@@ -108,7 +108,7 @@ func makeReceipts(t *testing.T, key tlog.SignerKey) []receiptVector {
 func TestReceipts(t *testing.T) {
 	key := toolKey(t, "did:web:payments.example", 1)
 	text, err := json.Marshal(map[string]any{
-		"about": "Receipts of a tool (docs/tool-receipts.md), with the pinned key of the tool.",
+		"about": "Receipts of a tool (docs/guides/tool-receipts.md), with the pinned key of the tool.",
 		"key":   key.Verifier().String(), "receipts": makeReceipts(t, key),
 	}, json.Deterministic(true), jsontext.WithIndent(" "))
 	if err != nil {

@@ -9,7 +9,7 @@ export interface Trust {
   now?: number;
 }
 
-/** The verifier keys of tools, whose receipts confirm acts (docs/tool-receipts.md). */
+/** The verifier keys of tools, whose receipts confirm acts (docs/guides/tool-receipts.md). */
 export interface ToolTrust {
   toolKeys?: readonly string[];
 }

@@ -1,5 +1,5 @@
 // Package coverage compares a tool's or gateway's own record of calls with the acts of a log: which calls have an act, which
-// have none, and which acts have no call (docs/coverage.md).
+// have none, and which acts have no call (docs/guides/coverage.md).
 //
 // Parse reads a record in one of four formats. Match pairs its calls with acts. The package does no I/O and reads no clock,
 // and its functions are safe for concurrent use.

@@ -65,7 +65,7 @@ func kinds(t testing.TB) []File {
 	add("second-proof", "Bundles with a second proof through the service's directory, whose key is pinned too.", secondProofs)
 	add("key-statement", "Bundles of events by which a log states its next key, with the known keys of the log.", keyStatements)
 	add("signed-vote", "Votes that a passkey signed, with the registration of the passkey (docs/spec/signed-votes.md).", signedVotes)
-	add("tool-receipt", "Receipts of a tool in the event of a result, with the intent and the tools' pinned keys (docs/tool-receipts.md).", toolReceipts)
+	add("tool-receipt", "Receipts of a tool in the event of a result, with the intent and the tools' pinned keys (docs/guides/tool-receipts.md).", toolReceipts)
 	return all
 }
 

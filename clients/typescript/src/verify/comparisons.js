@@ -1,5 +1,5 @@
 // Comparisons of a tool's own record of its calls with the log, as shown events of the service state them
-// (docs/coverage.md). That the service stated them is proved; the comparison itself is the operator's word.
+// (docs/guides/coverage.md). That the service stated them is proved; the comparison itself is the operator's word.
 
 import { is, isObject } from "./forms.js";
 

@@ -1,4 +1,4 @@
-// Receipts: what a tool states about an act, signed by its own key. docs/tool-receipts.md has the contract.
+// Receipts: what a tool states about an act, signed by its own key. docs/guides/tool-receipts.md has the contract.
 
 import { rewrite } from "../canonical/write.js";
 import { sha256hex } from "../crypto/sha256.js";

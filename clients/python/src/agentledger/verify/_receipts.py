@@ -1,4 +1,4 @@
-"""Receipts of tools: what a tool states about an act, signed by its own key. docs/tool-receipts.md has the contract."""
+"""Receipts of tools: what a tool states about an act, signed by its own key. docs/guides/tool-receipts.md has the contract."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a tool states about an act, signed by the tool's own key. docs/tool-receipts.md has the contract.
+    """What a tool states about an act, signed by the tool's own key. docs/guides/tool-receipts.md has the contract.
 
     status is the HTTP status of the answer, 200 to 599, and at its time in milliseconds since 1970. approval_id and
     nonce are None for an act without an approval.

@@ -1,6 +1,6 @@
 """Comparisons of a tool's own record of its calls with the log, as shown events of the service state them.
 
-That the service stated them is proved; the comparison itself is the operator's word (docs/coverage.md).
+That the service stated them is proved; the comparison itself is the operator's word (docs/guides/coverage.md).
 """
 
 from __future__ import annotations
