@@ -16,7 +16,7 @@ import (
 )
 
 // The tests of this file compare the mechanisms that are our own with the libraries. The
-// benchmarks run both, one after the other; docs/dependencies.md has the results.
+// benchmarks run both, one after the other; docs/internals/libraries.md has the results.
 
 var rangeFactory = &compact.RangeFactory{Hash: rfc6962.DefaultHasher.HashChildren}
 

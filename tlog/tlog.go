@@ -1,5 +1,5 @@
 // Package tlog implements the Merkle tree of a transparency log and its public forms: tiles,
-// proofs, checkpoints, and the notes that contain checkpoints. docs/dependencies.md lists which
+// proofs, checkpoints, and the notes that contain checkpoints. docs/internals/libraries.md lists which
 // parts come from established libraries (transparency-dev/merkle, transparency-dev/formats,
 // x/mod/sumdb/note).
 //

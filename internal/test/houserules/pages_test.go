@@ -36,9 +36,6 @@ var pages = []struct {
 	{"examples/README.md", 1600},
 }
 
-// older are pages that are longer than their pattern allows until a page in a folder replaces them.
-var older = map[string]bool{"docs/dependencies.md": true}
-
 // Each page is within its words, and a reader reaches it from README.md or docs/README.md in two links.
 func TestPages(t *testing.T) {
 	const root = "../../.."
@@ -63,7 +60,7 @@ func TestPages(t *testing.T) {
 				limit = p.words
 			}
 		}
-		if words := len(strings.Fields(text)); words > limit && !older[name] {
+		if words := len(strings.Fields(text)); words > limit {
 			t.Errorf("%s has %d words, want at most %d", name, words, limit)
 		}
 	}

@@ -30,7 +30,7 @@ const firstPause = 100 * time.Millisecond
 
 // sender signs and sends requests. It retries temporary failures. It is not a library for S3, because minio-go reads any
 // 404 without an error document as a missing object, and the client of the AWS SDK adds 5.9 MB to the program and reads
-// error documents without a bound (docs/dependencies.md).
+// error documents without a bound (docs/internals/libraries.md).
 type sender struct {
 	base        *url.URL
 	region      string
