@@ -216,7 +216,7 @@ bench:
 # hour or more), if acknowledged events are missing, or if a hundredth of the steps is refused. Latencies are only reported.
 SOAK ?= 2h
 soak:
-	cd bench && nice -n 5 $(GO) run -mod=mod . -soak $(SOAK) soak
+	cd bench && $(GO) build -mod=mod -o ../bin/soak . && nice -n 5 ../bin/soak -soak $(SOAK) soak
 
 # The Helm chart and the compose file: read by the libraries of their authors, and the real program starts with what
 # they make of the values. In a module of its own.
