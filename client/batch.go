@@ -131,7 +131,7 @@ func settle(lines []batchLine, outcomes []Outcome) (open []batchLine, why error)
 func (c *Client) sendBatchOnce(ctx context.Context, events []*event.Envelope) ([]Outcome, error) {
 	answer, err := c.sendRequestOnce(ctx, call{
 		method: http.MethodPost, path: "/v1/ingest/events/batch", body: encodeLines(events),
-		media: mediaNDJSON, ingest: true,
+		media: mediaNDJSON, ingest: true, proves: true,
 	})
 	if refused, ok := errors.AsType[*Error](err); ok && IsRefused(err) {
 		refused.Proved = false

@@ -26,6 +26,7 @@ type call struct {
 	ingest bool   // whether to send the token and the version
 	once   string // Idempotency-Key, or ""
 	asks   string // header to send with the value 1, or ""
+	proves bool   // whether to send the subject token
 	max    int64  // maximum size of the answer in bytes; 0 means maxAnswer
 }
 
@@ -132,6 +133,15 @@ func (c *Client) newRequest(ctx context.Context, q call) (*http.Request, error) 
 	}
 	if q.asks != "" {
 		r.Header.Set(q.asks, "1")
+	}
+	if q.proves && c.subject != nil {
+		token, err := c.subject(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%w: subject token: %w", ErrRequest, err)
+		}
+		if token != "" {
+			r.Header.Set("Agentledger-Subject-Token", token)
+		}
 	}
 	if q.once != "" {
 		r.Header.Set("Idempotency-Key", q.once)

@@ -18,6 +18,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -55,6 +56,11 @@ type Config struct {
 	// ServiceVersion is the value of the header of that name. If "", it is the constant
 	// ServiceVersion.
 	ServiceVersion string
+	// SubjectToken returns the token by which the service verifies on_behalf_of of the events that a call sends: a JWT of at most
+	// 8 KiB whose issuer is that of the ingest key. It gets the context of the call, and is called before each attempt to send. If it
+	// returns "", no token is sent; if it returns an error, nothing is sent. In a batch, the token verifies the events of its
+	// subject. If it is set, Send makes a request for each event. It may be nil.
+	SubjectToken func(ctx context.Context) (string, error)
 }
 
 // Client calls one service. Create it with New.
@@ -65,6 +71,7 @@ type Client struct {
 	timeout time.Duration
 	retry   Retry
 	http    *http.Client
+	subject func(ctx context.Context) (string, error) // may be nil
 
 	gatherer *gatherer // of the events of Send
 }
@@ -80,7 +87,7 @@ func New(c Config) (*Client, error) {
 		return nil, errors.New("token: must be visible ASCII without spaces and line ends")
 	}
 	out := &Client{base: base, token: c.Token, version: c.ServiceVersion, timeout: c.Timeout,
-		retry: c.Retry.withDefaults(), http: c.HTTP}
+		retry: c.Retry.withDefaults(), http: c.HTTP, subject: c.SubjectToken}
 	if out.version == "" {
 		out.version = ServiceVersion
 	}

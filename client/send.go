@@ -51,7 +51,7 @@ func (c *Client) Send(ctx context.Context, envelope []byte) (Result, error) {
 		return Result{}, fmt.Errorf("send event: %w", err)
 	}
 	for try := 1; ; try++ {
-		r, err := c.gatherer.send(ctx, e)
+		r, err := c.sendOnce(ctx, e)
 		if err == nil {
 			return r, nil
 		}
@@ -59,6 +59,18 @@ func (c *Client) Send(ctx context.Context, envelope []byte) (Result, error) {
 			return Result{}, fmt.Errorf("send event: %w", err)
 		}
 	}
+}
+
+// sendOnce sends an event, together with others if the client sends no subject tokens.
+func (c *Client) sendOnce(ctx context.Context, e *event.Envelope) (Result, error) {
+	if c.subject == nil {
+		return c.gatherer.send(ctx, e)
+	}
+	answer, err := c.sendRequestOnce(ctx, sendCall(e, ""))
+	if err != nil {
+		return Result{}, err
+	}
+	return parseSendResult(answer.body, e.EventID)
 }
 
 // sendGathered sends events in one request, once, and returns the outcome of each.
@@ -83,7 +95,7 @@ const (
 // sendCall returns the call that sends one event. asks is a header to send with the value 1, or "".
 func sendCall(e *event.Envelope, asks string) call {
 	return call{method: http.MethodPost, path: "/v1/ingest/events", body: e.Canonical, ingest: true,
-		once: string(e.EventID), asks: asks}
+		once: string(e.EventID), asks: asks, proves: asks != headerReplayOnly}
 }
 
 // sendAsking sends an envelope in a request of its own with a header that has the value 1.

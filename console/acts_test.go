@@ -105,7 +105,7 @@ func TestActs(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	rows := w.download("/acts?format=csv&outcome=refused", "csv")
-	if len(rows) != 1 || strings.Join(rows[0][5:], ",") != "acme.refund,svc,refused,allow_with_obligation,p,r,"+shown["approval_id"].(string)+",,red-approver@example.com,act-7-result,,,trc-7" {
+	if len(rows) != 1 || strings.Join(rows[0][5:], ",") != "acme.refund,svc,refused,allow_with_obligation,p,r,"+shown["approval_id"].(string)+",,red-approver@example.com,act-7-result,,,trc-7,,," {
 		t.Errorf("got %q", rows)
 	}
 	if lines := w.download("/acts?format=ndjson", "ndjson"); len(lines) != 10 {
@@ -230,7 +230,7 @@ func TestCutFiles(t *testing.T) {
 	for n := range 3 {
 		w.guarded(red, n, id.Allow, "ok")
 	}
-	for format, want := range map[string]string{"csv": "cut,after=%s,,,,,,,,,,,,,,,,\r\n", "ndjson": `{"cut":true,"next":"%s"}` + "\n"} {
+	for format, want := range map[string]string{"csv": "cut,after=%s,,,,,,,,,,,,,,,,,,,\r\n", "ndjson": `{"cut":true,"next":"%s"}` + "\n"} {
 		read := func(limit int) string {
 			return w.do(w.request("GET", fmt.Sprintf("/acts?limit=%d&order=oldest&format=%s", limit, format), "")).text
 		}

@@ -47,12 +47,12 @@ func (s *Server) streamEvents(query eventlist.Asked, f Format) answer {
 	query.NoActs = f == FormatCSV
 	return streamAnswer("events", query, f, List[wire.ListedEvent]{
 		Columns: []string{"log_index", "event_id", "event_hash", "received_at", "agent_id", "tool_name", "action_kind",
-			"declared", "effective", "rule_id", "signer", "trace_id", "actor_principal"},
+			"declared", "effective", "rule_id", "signer", "trace_id", "actor_principal", "on_behalf_of", "on_behalf_of_issuer", "on_behalf_of_verified"},
 		Cells: func(e wire.ListedEvent) []Cell {
-			return []Cell{NumberCell(e.Index), TextCell(e.ID), TextCell(e.Hash.String()),
+			return append([]Cell{NumberCell(e.Index), TextCell(e.ID), TextCell(e.Hash.String()),
 				TextCell(e.ReceivedAt.String()), TextCell(e.Agent), TextCell(e.Tool), TextCell(e.Kind),
 				TextCell(e.Declared), TextCell(e.Effective), TextCell(e.Rule), TextCell(e.Signer), TextCell(e.Trace),
-				TextCell(e.Principal)}
+				TextCell(e.Principal)}, subjectCells(e.OnBehalfOf)...)
 		},
 		Page: func(ctx context.Context, after string, limit int) ([]wire.ListedEvent, wire.Text, error) {
 			page, err := s.Events.List(ctx, pageQuery(query, after, limit))
@@ -70,7 +70,8 @@ func (s *Server) streamActs(ctx context.Context, query eventlist.Asked, f Format
 		return answer{}, err
 	}
 	names := []string{"log_index", "event_id", "received_at", "agent_id", "agent_name", "tool_name", "actor_principal", "outcome", "decision",
-		"policy_id", "rule_id", "approval_id", "approved_by", "denied_by", "result_event_id", "receipt", "confirmed_by", "trace_id"}
+		"policy_id", "rule_id", "approval_id", "approved_by", "denied_by", "result_event_id", "receipt", "confirmed_by", "trace_id",
+		"on_behalf_of", "on_behalf_of_issuer", "on_behalf_of_verified"}
 	return streamAnswer("acts", query, f, List[wire.Act]{
 		Columns: append(names, columnNames(columns)...),
 		Cells: func(a wire.Act) []Cell {
@@ -83,13 +84,21 @@ func (s *Server) streamActs(ctx context.Context, query eventlist.Asked, f Format
 				TextCell(a.Decision.String()), TextCell(a.Policy), TextCell(a.Rule), TextCell(a.Approval),
 				TextCell(joinVoters(a.Votes, "approve")), TextCell(joinVoters(a.Votes, "deny")), TextCell(result.ID),
 				TextCell(result.Receipt), TextCell(result.ConfirmedBy), TextCell(a.Trace)}
-			return append(cells, columnCells(&a, columns)...)
+			return append(append(cells, subjectCells(a.OnBehalfOf)...), columnCells(&a, columns)...)
 		},
 		Page: func(ctx context.Context, after string, limit int) ([]wire.Act, wire.Text, error) {
 			page, err := s.acts.List(ctx, pageQuery(query, after, limit))
 			return page.Acts, page.Next, err
 		},
 	}), nil
+}
+
+// subjectCells returns the subject, its issuer, and whether the service verified them; empty cells if of is nil.
+func subjectCells(of *wire.OnBehalfOf) []Cell {
+	if of == nil {
+		return []Cell{"", "", ""}
+	}
+	return []Cell{TextCell(of.Subject), TextCell(of.Issuer), TextCell(strconv.FormatBool(of.Verified))}
 }
 
 // columnNames returns the heads of columns of payloads.

@@ -31,7 +31,7 @@ func newEvidenceCalls(x *evidence.Exporter) *evidenceCalls {
 // AddRoutes adds the routes of the calls.
 func (c *evidenceCalls) AddRoutes(table *routes) {
 	table.Add("GET", "/v1/console/evidence.zip", permit(account.ReadPayloads), edge.Body{}, c.download).
-		Takes("from", "to", "agent_id", "tool", "trace_id", "envelopes", "coverage", "columns")
+		Takes("from", "to", "agent_id", "tool", "trace_id", "on_behalf_of", "issuer", "envelopes", "coverage", "columns")
 }
 
 func (c *evidenceCalls) download(r *request) (answer, error) {

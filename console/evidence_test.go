@@ -105,6 +105,7 @@ func TestEvidenceRequestsAreChecked(t *testing.T) {
 		"?agent_id=a%20b": 422, "?trace_id=a%20b": 422, "?limit=1": 422, "?envelopes=1&columns=amount,order.id": 200, "?columns=amount": 422,
 		"?envelopes=1&coverage=1&tool=acme.**": 200, "?coverage=1": 422, "?envelopes=1&coverage=2": 422,
 		"?envelopes=1&columns=a,a": 422, "?envelopes=1&columns=a..b": 422, "?envelopes=1&columns=a,b,c,d,e,f,g,h,i": 422, "?q=a": 422, "?from=0&from=1": 422,
+		"?on_behalf_of=u1": 200, "?on_behalf_of=u1&issuer=https://a.example&envelopes=1": 200, "?issuer=https://a.example": 422,
 	} {
 		g := w.do(w.request("GET", "/evidence.zip"+query, "", as("red-owner")))
 		if g.status != want {

@@ -101,9 +101,9 @@ func (s *Server) CreateIngestKey(ctx context.Context, c *Caller, wanted NewInges
 
 // IngestKeyPatch is a change of an ingest key. Nil members stay as they are.
 type IngestKeyPatch struct {
-	Name     *string            `json:"name"`
-	Asks     *bool              `json:"asks"`
-	Subjects *org.SubjectIssuer `json:"subject_issuer"` // the zero value removes it
+	Name     *string             `json:"name"`
+	Asks     *bool               `json:"asks"`
+	Subjects *wire.SubjectIssuer `json:"subject_issuer"` // the zero value removes it
 }
 
 func (s *Server) patchIngestKey(r *request) (answer, error) {
@@ -121,7 +121,8 @@ func (s *Server) ChangeIngestKey(
 	if err := s.surface.check(ctx, c, account.Manage); err != nil {
 		return wire.IngestKey{}, err
 	}
-	key, err := s.Orgs.ChangeIngestKey(ctx, c.Who.Tenant, string(c.Who.Account), name, org.KeyPatch(patch))
+	key, err := s.Orgs.ChangeIngestKey(ctx, c.Who.Tenant, string(c.Who.Account), name,
+		org.KeyPatch{Name: patch.Name, Asks: patch.Asks, Subjects: (*org.SubjectIssuer)(patch.Subjects)})
 	return describeIngestKey(key), err
 }
 

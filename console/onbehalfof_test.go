@@ -17,7 +17,7 @@ import (
 // sendFor appends an act in the name of a subject.
 func (w *world) sendFor(tenant id.Tenant, name, issuer, subject string) {
 	w.t.Helper()
-	w.sendDecided(tenant, name, map[string]any{"on_behalf_of": map[string]any{"issuer": issuer, "subject": subject, "actors": []any{map[string]any{"subject": "planner"}}}},
+	w.sendDecided(tenant, name, map[string]any{"agent_id": w.first[tenant].Agent, "key_id": w.first[tenant].Key, "on_behalf_of": map[string]any{"issuer": issuer, "subject": subject, "actors": []any{map[string]any{"subject": "planner"}}}},
 		event.Policy{Evaluated: true, Declared: id.Allow, Effective: id.Allow, PolicyID: "pol_1", PolicyVersion: 1, RuleID: "r", Engine: "rules"})
 }
 
@@ -58,6 +58,55 @@ func checkOnBehalfOf(t *testing.T, w *world) {
 	}
 	for _, list := range []string{"events", "acts", "traces", "stats"} {
 		w.refuses(list, w.request("GET", "/"+list+"?issuer=a", ""), 422, "issuer requires on_behalf_of")
+	}
+}
+
+// A pack of a subject has the acts on its behalf and their approvals, in one organization. The event about the export does not name it.
+func TestPackOfASubject(t *testing.T) {
+	w := newWorld(t)
+	w.sendFor(red, "e1", "https://a.example", "canary-subject")
+	w.sendFor(red, "e2", "https://b.example", "canary-subject")
+	w.sendFor(red, "e3", "https://a.example", "withheld-subject")
+	w.sendFor(blue, "b1", "https://a.example", "canary-subject")
+	other := w.ask(red) // an approval on nobody's behalf
+	for query, want := range map[string][]string{
+		"on_behalf_of=canary-subject": {"e1", "e2"}, "on_behalf_of=canary-subject&issuer=https://b.example": {"e2"}, "on_behalf_of=nobody": nil,
+	} {
+		g := w.do(w.request("GET", "/evidence.zip?envelopes=1&"+query, "", as("red-auditor")))
+		r := w.checkPack(red, g.text)
+		if r.Shown != uint64(len(want)) || r.Approvals != 0 || strings.Contains(g.text, "withheld-subject") || strings.Contains(g.text, string(other.ID)) {
+			t.Errorf("%s: got %+v", query, r)
+		}
+		for _, name := range want {
+			if !strings.Contains(g.text, `"event_id":"`+name+`"`) {
+				t.Errorf("%s: the pack does not have %s", query, name)
+			}
+		}
+	}
+	if stated := fmt.Sprint(w.Audit(t, red)); strings.Contains(stated, "canary") || !strings.Contains(stated, `"on_behalf_of":"hidden"`) {
+		t.Errorf("the log has %s", stated)
+	}
+}
+
+// Files of events and acts have the subject, its issuer and its standing.
+func TestSubjectColumns(t *testing.T) {
+	w := newWorld(t)
+	w.sendFor(red, "e1", "https://a.example", "u1")
+	w.sendEvent(red, "e2", nil)
+	for list, want := range map[string][]string{
+		"events": {"actor_principal,on_behalf_of,on_behalf_of_issuer,on_behalf_of_verified\r\n", ",u1,https://a.example,false\r\n", ",,,\r\n"},
+		"acts":   {"trace_id,on_behalf_of,on_behalf_of_issuer,on_behalf_of_verified\r\n", ",u1,https://a.example,false\r\n"},
+	} {
+		csv := w.do(w.request("GET", "/"+list+"?format=csv", "", as("red-owner")))
+		for _, part := range want {
+			if csv.status != 200 || !strings.Contains(csv.text, part) {
+				t.Errorf("%s: got %d %s, want %q in it", list, csv.status, csv.text, part)
+			}
+		}
+		lines := w.do(w.request("GET", "/"+list+"?format=ndjson", "", as("red-owner")))
+		if part := `"on_behalf_of":{"issuer":"https://a.example","subject":"u1"`; !strings.Contains(lines.text, part) || !strings.Contains(lines.text, `"verified":false`) {
+			t.Errorf("%s: got %s", list, lines.text)
+		}
 	}
 }
 

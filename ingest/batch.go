@@ -24,7 +24,7 @@ func (s *Server) postBatch(w http.ResponseWriter, r *http.Request, c caller, bod
 	if err != nil {
 		return err
 	}
-	batch, err := s.takeBatch(r.Context(), c, lines)
+	batch, err := s.takeBatch(r.Context(), c, lines, s.openSubjectToken(r.Context(), c, r.Header))
 	if err != nil {
 		return err
 	}
@@ -51,9 +51,9 @@ func moveError(batch []incomingEvent) (moved error) {
 
 // takeBatch reads a batch and appends it. As soon as the first lines are read, it waits for capacity for all lines, so
 // that a batch is accepted or refused as a whole. If it returns an error, no line is stored, and no append is in
-// flight.
-func (s *Server) takeBatch(ctx context.Context, c caller, lines [][]byte) ([]incomingEvent, error) {
-	r := s.startReading(ctx, c, lines)
+// flight. token may be nil; it proves the lines that state its subject.
+func (s *Server) takeBatch(ctx context.Context, c caller, lines [][]byte, token *subjectToken) ([]incomingEvent, error) {
+	r := s.startReading(ctx, c, lines, token)
 	defer func() { <-r.done }()
 	if len(r.portions) > 0 {
 		if err := r.awaitPortion(ctx, &r.portions[0]); err != nil {

@@ -3,6 +3,7 @@ package ingest_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -30,10 +31,12 @@ func (w *world) batch(m *member, body string, headers ...string) batched {
 	r := httptest.NewRequest(http.MethodPost, batchPath, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/x-ndjson")
 	r.Header.Set("Authorization", "Bearer "+m.token)
+	given := http.Header{}
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
-		r.Header.Set(name, value)
+		given.Add(name, value)
 	}
+	maps.Copy(r.Header, given)
 	b := batched{ResponseRecorder: httptest.NewRecorder()}
 	w.handler.ServeHTTP(b, r)
 	b.lines = slices.Collect(strings.Lines(b.Body.String()))

@@ -22,8 +22,8 @@ func (s *Server) postEvent(w http.ResponseWriter, r *http.Request, c caller, bod
 	ctx, read := s.edge.Tracer.StartSpan(r.Context(), "read event")
 	in.readEvent(ctx, body)
 	s.findReplays(ctx, c, in)
-	if !replayOnly {
-		in.verifySubject(ctx, r.Header)
+	if !replayOnly && in.statesSubject() {
+		in.verifySubject(s.openSubjectToken(ctx, c, r.Header))
 	}
 	read.End()
 	if replayOnly {

@@ -337,8 +337,13 @@ func (w *world) sizes() [2]id.Index {
 // record returns the record of an organization's latest event.
 func (w *world) record(m *member) event.Record {
 	w.Helper()
-	s := w.State(w.TB, m.tenant)
-	e, err := w.Ledgers.Event(context.Background(), s, s.Size()-1, storage.FieldRecord)
+	return w.recordAt(m, w.State(w.TB, m.tenant).Size()-1)
+}
+
+// recordAt returns the record of an event of the organization.
+func (w *world) recordAt(m *member, at id.Index) event.Record {
+	w.Helper()
+	e, err := w.Ledgers.Event(context.Background(), w.State(w.TB, m.tenant), at, storage.FieldRecord)
 	if err != nil {
 		w.Fatal(err)
 	}

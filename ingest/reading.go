@@ -27,6 +27,7 @@ const (
 type batchReading struct {
 	batch    []incomingEvent
 	portions []portion
+	token    *subjectToken // of the request; may be nil
 	done     chan struct{} // closed when reading has ended
 	err      error         // why not all portions are ready; set before done is closed
 	settled  int           // portions whose events may be in the ledger
@@ -41,8 +42,8 @@ type portion struct {
 
 // startReading starts reading the events of a batch in parallel. Each event waits for a processor like every other
 // event that the server reads. The caller waits for done before it returns.
-func (s *Server) startReading(ctx context.Context, c caller, lines [][]byte) *batchReading {
-	r := &batchReading{batch: make([]incomingEvent, len(lines)), done: make(chan struct{})}
+func (s *Server) startReading(ctx context.Context, c caller, lines [][]byte, token *subjectToken) *batchReading {
+	r := &batchReading{batch: make([]incomingEvent, len(lines)), token: token, done: make(chan struct{})}
 	for i := range r.batch {
 		r.batch[i] = incomingEvent{server: s, caller: c}
 	}
@@ -79,7 +80,7 @@ func (s *Server) readPortions(ctx context.Context, c caller, r *batchReading) er
 					return ctx.Err()
 				}
 				const each = portionLines / chunkLines
-				if err := s.readChunk(ctx, c, &r.portions[n/each], n%each); err != nil {
+				if err := s.readChunk(ctx, c, &r.portions[n/each], n%each, r.token); err != nil {
 					return err
 				}
 			}
@@ -90,7 +91,7 @@ func (s *Server) readPortions(ctx context.Context, c caller, r *batchReading) er
 
 // readChunk reads the events of some lines. A panic becomes an error, because no caller of the goroutine would recover
 // it.
-func (s *Server) readChunk(ctx context.Context, c caller, p *portion, n int) (err error) {
+func (s *Server) readChunk(ctx context.Context, c caller, p *portion, n int, token *subjectToken) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("read batch: panic: %v\n%s", p, debug.Stack())
@@ -102,6 +103,9 @@ func (s *Server) readChunk(ctx context.Context, c caller, p *portion, n int) (er
 		p.batch[i].readEvent(ctx, p.lines[i])
 	}
 	s.findReplays(ctx, c, pointersToAll(p.batch[begin:end])...)
+	for i := begin; i < end; i++ {
+		p.batch[i].verifySubject(token)
+	}
 	if ctx.Err() == nil && p.left.Add(-1) == 0 {
 		close(p.ready)
 	}

@@ -18,34 +18,57 @@ const (
 // issuerWait is how long an event of a key that requires a token waits for the keys of the issuer.
 const issuerWait = 2 * time.Second
 
-// verifySubject verifies that the token of the request proves on_behalf_of of the event, if the ingest key has an issuer. It waits for
-// the issuer only if the key requires a token. A header that is sent twice is ignored.
-func (in *incomingEvent) verifySubject(ctx context.Context, h http.Header) {
-	s, issuer := in.server, in.caller.Subjects
-	if issuer == nil || s.subjects == nil || in.fate != open {
-		return
-	}
-	tokens := h[subjectTokenHeader]
-	if len(tokens) != 1 || tokens[0] == "" {
-		return
-	}
-	stated, err := in.envelope.OnBehalfOf()
-	if err != nil || stated == nil {
-		return // refused later, or nothing to verify
+// subjectToken is the token of a request, opened. It is immutable, and nil for a request that proves no subject: if the ingest key
+// has no issuer, or if the request has not exactly one token.
+type subjectToken struct {
+	proof subjecttoken.Proof
+	err   error // why it proves nothing
+}
+
+// openSubjectToken opens the token of a request. It waits for the issuer only if the ingest key requires a token.
+func (s *Server) openSubjectToken(ctx context.Context, c caller, h http.Header) *subjectToken {
+	tokens, issuer := h[subjectTokenHeader], c.Subjects
+	if issuer == nil || s.subjects == nil || len(tokens) != 1 || tokens[0] == "" {
+		return nil
 	}
 	of := subjecttoken.Issuer{URL: issuer.Issuer, Audience: issuer.Audience}
-	verify := func() error {
-		return s.compute(ctx, in.caller, func() error { return s.subjects.Verify(of, tokens[0], stated) })
+	t := new(subjectToken)
+	read := func() error {
+		return s.compute(ctx, c, func() (err error) {
+			t.proof, err = s.subjects.Open(of, tokens[0])
+			return err
+		})
 	}
-	err = verify()
-	if fault.Is(err, fault.Unavailable) && issuer.Required {
+	t.err = read()
+	if fault.Is(t.err, fault.Unavailable) && issuer.Required {
 		waiting, cancel := context.WithTimeout(ctx, issuerWait)
 		defer cancel()
-		if err = s.subjects.Wait(waiting, of); err == nil {
-			err = verify()
+		if t.err = s.subjects.Wait(waiting, of); t.err == nil {
+			t.err = read()
 		}
 	}
-	if in.subjectErr = err; err == nil {
+	return t
+}
+
+// statesSubject reports whether the event is new, as far as is known, and has a well-formed on_behalf_of.
+func (in *incomingEvent) statesSubject() bool {
+	if in.fate != open {
+		return false
+	}
+	stated, err := in.envelope.OnBehalfOf()
+	return err == nil && stated != nil
+}
+
+// verifySubject verifies that a token, which may be nil, proves on_behalf_of of the event.
+func (in *incomingEvent) verifySubject(t *subjectToken) {
+	if t == nil || !in.statesSubject() {
+		return
+	}
+	if in.subjectErr = t.err; t.err == nil {
+		stated, _ := in.envelope.OnBehalfOf()
+		in.subjectErr = t.proof.Proves(stated)
+	}
+	if in.subjectErr == nil {
 		in.standing = event.Verified
 	}
 }

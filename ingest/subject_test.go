@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/agentledger/agentledger/ingest"
 	"github.com/agentledger/agentledger/internal/http/egress"
 	"github.com/agentledger/agentledger/internal/tenant/org"
@@ -111,10 +113,54 @@ func TestSubjectToken(t *testing.T) {
 	if a := w.send(&w.blue, w.envelope(&w.blue, "evt", fields{"on_behalf_of": stated}), "Agentledger-Subject-Token: "+token(nil)); a.Header().Get("Agentledger-On-Behalf-Of") != "claimed" {
 		t.Errorf("the other organization: got %d %v", a.Code, a.Header())
 	}
-	m := w.red
-	m.token = strict
-	line := w.post(batchPath, strict, w.envelope(&m, "line", fields{"on_behalf_of": stated}), "Agentledger-Subject-Token: "+token(nil), "Content-Type: application/x-ndjson")
-	if !strings.Contains(line.Body.String(), "subject_not_verified") {
-		t.Errorf("a batch: got %s", line.Body)
+	// The token of a batch verifies the lines of its subject.
+	other := fields{"issuer": p.URL, "subject": "u2"}
+	for name, tc := range map[string]struct {
+		key    string
+		tokens []string
+		want   string // of the lines: verified, claimed or the code of a refusal
+	}{
+		"optional":             {optional, []string{token(nil)}, "verified claimed claimed"},
+		"optional, no token":   {optional, nil, "claimed claimed claimed"},
+		"optional, two tokens": {optional, []string{token(nil), token(nil)}, "claimed claimed claimed"},
+		"optional, expired":    {optional, []string{token(fields{"exp": 1})}, "claimed claimed claimed"},
+		"required":             {strict, []string{token(nil)}, "verified subject_not_verified subject_required"},
+		"required, no token":   {strict, nil, "subject_not_verified subject_not_verified subject_required"},
+		"required, expired":    {strict, []string{token(fields{"exp": 1})}, "subject_not_verified subject_not_verified subject_required"},
+		"required, down":       {down, []string{token(nil)}, "issuer_unreachable issuer_unreachable subject_required"},
+	} {
+		m := w.red
+		m.token = tc.key
+		var lines []string
+		for i, of := range []any{stated, other, nil} {
+			lines = append(lines, w.envelope(&m, fmt.Sprintf("%s-%d", strings.NewReplacer(",", "", " ", ".").Replace(name), i), fields{"on_behalf_of": of}))
+		}
+		var headers []string
+		for _, token := range tc.tokens {
+			headers = append(headers, "Agentledger-Subject-Token: "+token)
+		}
+		before := w.State(t, w.red.tenant).Size()
+		var got []string
+		for _, a := range strings.Split(strings.TrimSpace(w.batch(&m, strings.Join(lines, "\n"), headers...).Body.String()), "\n") {
+			var line struct {
+				Status int    `json:"status_code"`
+				Code   string `json:"code"`
+			}
+			if err := json.Unmarshal([]byte(a), &line); err != nil {
+				t.Fatal(err)
+			}
+			if line.Status != http.StatusCreated {
+				got = append(got, line.Code)
+				continue
+			}
+			standing := "claimed"
+			if w.recordAt(&w.red, before).OnBehalfOf == "verified" {
+				standing = "verified"
+			}
+			got, before = append(got, standing), before+1
+		}
+		if got := strings.Join(got, " "); got != tc.want {
+			t.Errorf("a batch, %s: got %s, want %s", name, got, tc.want)
+		}
 	}
 }

@@ -138,7 +138,7 @@ func signerWords(r *event.Record) string {
 func envelopeFacts(e *event.Envelope) []field {
 	facts := []field{
 		{"Emitted", e.EmittedAt.UTC().Format("2006-01-02T15:04:05.000Z"), kindTime},
-		{"On behalf of", e.ActorPrincipal, kindText},
+		{"Principal", e.ActorPrincipal, kindText},
 		{"Action", e.ActionKind, kindCode},
 	}
 	if e.Tool != "" {

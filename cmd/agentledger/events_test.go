@@ -21,10 +21,10 @@ func TestEventsInATerminal(t *testing.T) {
 	}
 	asked, _ := aps(red, "events", "list", "--kind", "ledger_approval")
 	fields := strings.Fields(asked)
-	if len(fields) != 7 {
+	if len(fields) != 8 {
 		t.Fatalf("got %s", asked)
 	}
-	name, index := fields[6], fields[0]
+	name, index := fields[7], fields[0]
 	shown, _ := aps(red, "--json", "events", "show", name)
 	_, rest, _ := strings.Cut(shown, `"trace_id":"`)
 	trace, _, _ := strings.Cut(rest, `"`)

@@ -26,13 +26,14 @@ type sendCommand struct {
 	batchFlags
 	flags.Service
 	flags.Signer
+	flags.Subject
 }
 
 func (c *sendCommand) Run(ctx context.Context, s *streams) error {
 	if err := c.checkBatchSize(); err != nil {
 		return err
 	}
-	service, err := c.NewClient(s.err)
+	service, err := c.NewSubjectClient(client.Retry{Notify: flags.Notify(s.err)}, c.Subject)
 	if err != nil {
 		return err
 	}

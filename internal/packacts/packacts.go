@@ -344,6 +344,24 @@ func (t *Table) RemoveApproval(approvalID string) {
 	}
 }
 
+// Approvals returns the names of the approvals with statements that an added act requested or used. It must be called before Join.
+func (t *Table) Approvals() map[string]bool {
+	acts, uses := make(map[id.Hash]bool, len(t.names)), make(map[id.Hash]bool, len(t.uses))
+	for _, a := range t.names {
+		acts[a.name] = true
+	}
+	for _, u := range t.uses {
+		uses[u.name] = true
+	}
+	found := make(map[string]bool)
+	for i := range t.approvals {
+		if a := &t.approvals[i]; acts[a.intent] || uses[nameOf(a.name)] {
+			found[a.name] = true
+		}
+	}
+	return found
+}
+
 // Join joins results and approvals to their acts. It reports whether no two acts have the same event ID.
 func (t *Table) Join() bool {
 	byName := func(a, b named) int { return bytes.Compare(a.name[:], b.name[:]) }

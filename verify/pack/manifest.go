@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
@@ -76,7 +77,7 @@ func (r *Request) check() error {
 	}
 	valid = valid && (r.AgentID == nil || event.ValidAgent(string(*r.AgentID))) &&
 		(r.Tool == nil || textcheck.ValidToolGlob(*r.Tool)) && (r.TraceID == nil || event.ValidEvent(string(*r.TraceID))) &&
-		(r.Envelopes || !r.Coverage)
+		(r.Envelopes || !r.Coverage) && (r.Issuer == "" || r.Subject != "")
 	if !valid {
 		return fmt.Errorf("manifest: request: %w", verify.ErrMalformed)
 	}
@@ -113,7 +114,7 @@ func (m *Manifest) checkRange() error {
 	return nil
 }
 
-// Matches reports whether an event matches the request, except for its index. trace and tool are
+// Matches reports whether an event matches the request, except for its index and its subject. trace and tool are
 // from its envelope; tool is "" if there is none.
 func (r *Request) Matches(agent id.Agent, trace id.Trace, tool id.Tool) bool {
 	return (r.AgentID == nil || *r.AgentID == agent) && (r.TraceID == nil || *r.TraceID == trace) &&
@@ -124,4 +125,23 @@ func (r *Request) Matches(agent id.Agent, trace id.Trace, tool id.Tool) bool {
 // record of calls.
 func (r *Request) Adds(signer event.Signer, kind string) bool {
 	return r.Coverage && signer == event.SignerSystem && kind == coverageKind
+}
+
+// MatchesSubject reports whether the subject of an event, and its issuer, are those of the request. It compares the members of
+// on_behalf_of without checking their form. e may be nil if the request names no subject.
+func (r *Request) MatchesSubject(e *event.Envelope) bool {
+	if r.Subject == "" {
+		return true
+	}
+	var of struct {
+		OnBehalfOf jsontext.Value `json:"on_behalf_of"`
+	}
+	var party struct {
+		Issuer  any `json:"issuer"`
+		Subject any `json:"subject"`
+	}
+	if e == nil || json.Unmarshal(e.Canonical, &of) != nil || of.OnBehalfOf.Kind() != '{' || json.Unmarshal(of.OnBehalfOf, &party) != nil {
+		return false
+	}
+	return party.Subject == r.Subject && (r.Issuer == "" || party.Issuer == r.Issuer)
 }

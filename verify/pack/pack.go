@@ -117,10 +117,17 @@ type Request struct {
 	Envelopes bool      `json:"envelopes"`
 	// Coverage shows the service's comparisons of records of calls too, whatever the filter. It requires Envelopes.
 	Coverage bool `json:"coverage,omitzero"`
+
+	// The subject for whom agents acted (on_behalf_of), and the issuer that names it. Both are absent from the manifest if "",
+	// and Issuer requires Subject.
+	Subject string `json:"on_behalf_of,omitzero"`
+	Issuer  string `json:"issuer,omitzero"`
 }
 
 // Filters reports whether events of the range may be withheld.
-func (r *Request) Filters() bool { return r.AgentID != nil || r.Tool != nil || r.TraceID != nil }
+func (r *Request) Filters() bool {
+	return r.AgentID != nil || r.Tool != nil || r.TraceID != nil || r.Subject != ""
+}
 
 // Counts are the numbers of parts of a pack.
 type Counts struct {

@@ -103,7 +103,8 @@ func (c *checker) checkEnvelope(d *verify.Documents, text []byte) error {
 		return err
 	}
 	e, wanted := d.Envelope, &c.manifest.Request
-	if !wanted.Matches(e.AgentID, e.TraceID, e.Tool) && !wanted.Adds(d.Record.Signer, e.ActionKind) {
+	matches := wanted.Matches(e.AgentID, e.TraceID, e.Tool) && wanted.MatchesSubject(e)
+	if !matches && !wanted.Adds(d.Record.Signer, e.ActionKind) {
 		return fmt.Errorf("envelope and the request: %w", verify.ErrMismatch)
 	}
 	return nil

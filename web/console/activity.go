@@ -35,6 +35,7 @@ type activityView struct {
 	Numbers       *numbers // nil for a text search
 	Heads         []actHead
 	Days          []actDay
+	ShowsSubjects bool // an act states on whose behalf it is
 	Newer, Older  string
 	Searched      *searched
 	Live          *page.Live
@@ -258,6 +259,7 @@ func (v *activityView) link(r *page.Request, found wire.Acts, before, after stri
 func (v *activityView) group(r *page.Request, found wire.Acts) {
 	v.Found = len(found.Acts) > 0
 	v.Heads = newHeads(v.Columns, found.Acts)
+	v.ShowsSubjects = slices.ContainsFunc(found.Acts, func(a wire.Act) bool { return a.OnBehalfOf != nil })
 	pending := readPending(r, found.Acts)
 	v.Days = groupActs(found.Acts, v.now, func(a *wire.Act) act { return v.describe(r, a, pending) })
 }
@@ -463,7 +465,7 @@ func outcomeParts(r *page.Request, s *search, found wire.Stats) (parts []outcome
 // such a pack differs from the search, or is "".
 func evidenceURL(r *page.Request, s *search) (address, leftOut string) {
 	query := url.Values{}
-	for _, name := range []string{"from", "to", "agent_id", "tool", "trace_id"} {
+	for _, name := range []string{"from", "to", "agent_id", "tool", "trace_id", "on_behalf_of", "issuer"} {
 		if value := s.query.Get(name); value != "" {
 			query.Set(name, value)
 		}
@@ -481,7 +483,7 @@ func evidenceURL(r *page.Request, s *search) (address, leftOut string) {
 func leftOutOfPacks(s *search) string {
 	var names, sentences []string
 	for _, t := range s.Line.Terms {
-		if (t.isColumn() || !slices.Contains([]string{"from", "to", "agent", "tool", "trace"}, t.Key)) && !slices.Contains(names, t.Key) {
+		if (t.isColumn() || !slices.Contains([]string{"from", "to", "agent", "tool", "trace", "behalf", "issuer"}, t.Key)) && !slices.Contains(names, t.Key) {
 			names = append(names, t.Key)
 		}
 	}

@@ -39,7 +39,7 @@ func (p *pages) listErasures(r *page.Request) (any, error) {
 	return &erasuresView{Erasures: found.Erasures, Next: r.NextPage(found.Next), MayErase: r.Person.May("own"),
 		Reasons: reasons(), Filter: readFilters(r, "by", "name"), By: []page.Option{
 			{Value: "agent_id", Title: "an agent"}, {Value: "trace_id", Title: "a trace"},
-			{Value: "principal", Title: "a principal, for whom agents act"},
+			{Value: "principal", Title: "a principal, as agents name it"},
 			{Value: "on_behalf_of", Title: "a user or workload, in whose name agents act"}}}, nil
 }
 

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/agentledger/agentledger/id"
@@ -20,8 +21,11 @@ func eventFilters() []string {
 
 // eventsView is the content of the list of events.
 type eventsView struct {
-	Live        *page.Live // only on the first page of the latest events
-	Events      []wire.ListedEvent
+	Live   *page.Live // only on the first page of the latest events
+	Events []wire.ListedEvent
+
+	ShowsSubjects bool // an event states on whose behalf it is
+
 	Next        string
 	Indexed     bool
 	LastIndexed id.Index // index of the latest event that the list can contain, if Indexed
@@ -54,6 +58,7 @@ func (p *pages) listEvents(r *page.Request) (any, error) {
 	v := &eventsView{Events: found.Events, Next: r.NextPage(found.Next),
 		Filter: readFilters(r, names...), Files: streamsOf(r, eventCalls, query), LogQuery: logQuery(r),
 		Predecessor: linkPredecessor(r, found.Predecessor)}
+	v.ShowsSubjects = slices.ContainsFunc(found.Events, func(e wire.ListedEvent) bool { return e.OnBehalfOf != nil })
 	v.Filtered = len(v.Filter) > 0
 	if found.IndexedTo > 0 {
 		v.Indexed, v.LastIndexed = true, found.IndexedTo-1

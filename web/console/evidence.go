@@ -19,14 +19,14 @@ type evidenceView struct {
 func (p *pages) showEvidence(r *page.Request) (any, error) {
 	return &evidenceView{MayMake: r.Person.May("read payloads"), CheckURL: r.Address("/check"),
 		VKeyURL: r.Address("/log", string(r.Person.Organization.Slug)),
-		Filter:  readFilters(r, "from", "to", "agent_id", "tool", "trace_id", "columns")}, nil
+		Filter:  readFilters(r, "from", "to", "agent_id", "tool", "trace_id", "on_behalf_of", "issuer", "columns")}, nil
 }
 
 // makePack redirects to the pack. It first tries the parameters on a list of events, because the interface would refuse
 // a pack with a message for programs.
 func (p *pages) makePack(r *page.Request) (page.Outcome, error) {
 	query := url.Values{}
-	for _, name := range []string{"from", "to", "agent_id", "tool", "trace_id"} {
+	for _, name := range []string{"from", "to", "agent_id", "tool", "trace_id", "on_behalf_of", "issuer"} {
 		if text := r.Value(name); text != "" {
 			query.Set(name, text)
 		}

@@ -19,7 +19,7 @@ func (p *pages) ingestKeyScreens() []page.Screen {
 		{Pattern: ingestKeysPage, Query: tableQuery(), Views: p.views, Name: "ingestkeys", Title: "Ingest keys",
 			Show: p.listIngestKeys, Forms: map[string]page.Form{"create": p.createIngestKey}},
 		{Pattern: ingestKeysPage + "/{key}", Views: p.views, Name: "ingestkey", Show: p.showIngestKey,
-			Forms: map[string]page.Form{"change": p.changeIngestKey, "revoke": p.revokeIngestKey}},
+			Forms: map[string]page.Form{"change": p.changeIngestKey, "issuer": p.changeSubjectIssuer, "revoke": p.revokeIngestKey}},
 	}
 }
 
@@ -118,12 +118,16 @@ func (p *pages) createIngestKey(r *page.Request) (page.Outcome, error) {
 type ingestKeyView struct {
 	wire.IngestKey
 	MayChange, MayRevoke bool
+	Issuer               wire.SubjectIssuer // zero if there is none
 }
 
 func (p *pages) showIngestKey(r *page.Request) (any, error) {
 	v := ingestKeyView{MayChange: r.Person.May("manage"), MayRevoke: r.Person.May("revoke keys")}
 	var err error
 	v.IngestKey, err = visitOf(r).Console.ShowIngestKey(r.Context(), visitOf(r).caller, r.PathParameter("key"))
+	if v.Subjects != nil {
+		v.Issuer = *v.Subjects
+	}
 	r.Title = v.Name
 	return v, err
 }
@@ -132,6 +136,17 @@ func (p *pages) changeIngestKey(r *page.Request) (page.Outcome, error) {
 	v, name := visitOf(r), r.PathParameter("key")
 	_, err := v.Console.ChangeIngestKey(r.Context(), v.caller, name,
 		api.IngestKeyPatch{Name: new(r.Value("name")), Asks: new(r.Checked("asks"))})
+	return page.GoTo(r.Address(ingestKeysPage, name), "saved"), err
+}
+
+// changeSubjectIssuer sets the issuer whose tokens prove on whose behalf events are. Empty texts remove it.
+func (p *pages) changeSubjectIssuer(r *page.Request) (page.Outcome, error) {
+	v, name := visitOf(r), r.PathParameter("key")
+	wanted := wire.SubjectIssuer{Issuer: r.Value("issuer"), Audience: r.Value("audience"), Required: r.Checked("required")}
+	if wanted.Issuer == "" && wanted.Audience == "" {
+		wanted.Required = false
+	}
+	_, err := v.Console.ChangeIngestKey(r.Context(), v.caller, name, api.IngestKeyPatch{Subjects: &wanted})
 	return page.GoTo(r.Address(ingestKeysPage, name), "saved"), err
 }
 

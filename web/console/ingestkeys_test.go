@@ -48,6 +48,43 @@ func TestIngestKeys(t *testing.T) {
 	}
 }
 
+// The issuer of a key is set, shown, refused by name and removed on its page, by those who may manage it.
+func TestSubjectIssuerForm(t *testing.T) {
+	t.Parallel()
+	s := servicetest.New(t)
+	ann, bob := s.SignIn(s.Red.Owner), s.SignIn(s.Blue.Owner)
+	ann.Post("/console/ingest-keys", "do", "create", "name", "prod")
+	found := regexp.MustCompile(`<a href="(/console/ingest-keys/[^"]+)" title="[^"]*"><bdi>prod</bdi>`).FindStringSubmatch(ann.Get("/console/ingest-keys").Body)
+	if found == nil {
+		t.Fatal("the list lacks the key")
+	}
+	wanted := []string{"do", "issuer", "issuer", "https://login.example", "audience", "https://ledger.example", "required", "yes"}
+	if got := bob.Post(found[1], wanted...); got.Status != http.StatusNotFound {
+		t.Errorf("the other organization: got %d %s", got.Status, got.Body)
+	}
+	if got := ann.Post(found[1], wanted...); got.Status != http.StatusSeeOther {
+		t.Fatalf("got %d %s", got.Status, got.Body)
+	}
+	const shown = "Issuer of subjects"
+	if got := ann.Get(found[1]).Body; !strings.Contains(got, shown) || !strings.Contains(got, "https://ledger.example") || !strings.Contains(got, ", required") {
+		t.Errorf("got %s", got)
+	}
+	if got := ann.Post(found[1], "do", "issuer", "issuer", "http://login.example", "audience", "a"); got.Status != http.StatusUnprocessableEntity ||
+		!strings.Contains(got.Body, "must be an https URL") {
+		t.Errorf("a malformed issuer: got %d %s", got.Status, got.Body)
+	}
+	carl := s.SignIn(s.Red.Join("carl", "auditor"))
+	if got := carl.Get(found[1]).Body; !strings.Contains(got, shown) || strings.Contains(got, "Save the issuer") {
+		t.Errorf("an auditor: got %s", got)
+	}
+	if got := ann.Post(found[1], "do", "issuer", "issuer", "", "audience", "", "required", "yes"); got.Status != http.StatusSeeOther {
+		t.Errorf("remove: got %d %s", got.Status, got.Body)
+	}
+	if got := ann.Get(found[1]).Body; strings.Contains(got, shown) {
+		t.Errorf("after the removal: got %s", got)
+	}
+}
+
 // A role without the permission to manage sees the keys but no form.
 func TestIngestKeyRoles(t *testing.T) {
 	t.Parallel()

@@ -167,9 +167,9 @@ func viewWords(query url.Values, agent, approver string) string {
 		"expired": "whose approval expired", "cancelled": "that were cancelled", "unknown": "with an unknown result",
 		"waiting": "that wait for an approval", "open": "without a result"}[query.Get("outcome")])
 	add(", ", map[string]string{"yes": "confirmed by a tool", "no": "not confirmed by a tool"}[query.Get("confirmed")])
-	add(" on behalf of ", query.Get("principal"))
+	add(" of the principal ", query.Get("principal"))
 	if query.Has("on_behalf_of") { // readers of a link see nobody's subject
-		words += " in the name of one user"
+		words += " on behalf of one user"
 	}
 	add(", decided by ", approver)
 	add(", with the decision ", decisions[query.Get("decision")])

@@ -76,7 +76,7 @@ func TestSharedView(t *testing.T) {
 	act := stranger.Get(link + "/acts/r2")
 	act.Want(t, "an act", http.StatusOK, "refused acme.refund: amount_usd 700", "asked to run", "required an approval", "What happened", `data-event="r2"`, "shows you this act of its agent until")
 	for _, page := range []servicetest.Answer{shown, act} {
-		for _, other := range []string{"/console", "/signin", "said deny", s.Red.Owner, "acc_", "KPMG", "A-100", "agt_", "On behalf of", "an evidence pack of this range proves that"} {
+		for _, other := range []string{"/console", "/signin", "said deny", s.Red.Owner, "acc_", "KPMG", "A-100", "agt_", "Principal", "On behalf of", "an evidence pack of this range proves that"} {
 			if strings.Contains(page.Body, other) {
 				t.Errorf("a page of the link has %s", other)
 			}

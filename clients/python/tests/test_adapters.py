@@ -289,8 +289,8 @@ class Httpx(Case):
             made.append(request)
             return httpx.Response(200, json={"paid": True}, headers={"Agentledger-Receipt": "bm90ZSDDqQ=="})
 
-        transport = GuardedTransport(self.client(), httpx.MockTransport(bank))
-        with httpx.Client(transport=transport) as web:
+        client = self.client()
+        with httpx.Client(transport=GuardedTransport(client, httpx.MockTransport(bank))) as web:
             once = {"Idempotency-Key": "refund-1", "Authorization": "Bearer of-the-bank"}
             reply = web.post("https://bank.example/refunds?dry=1", json={"order": "A-1"}, headers=once)
             self.assertEqual({"paid": True}, reply.json())
@@ -298,6 +298,7 @@ class Httpx(Case):
                 web.post("https://bank.example/refunds?dry=1", json={"order": "A-1"}, headers=once)
             with self.assertRaises(Denied):
                 web.delete("https://bank.example/refunds/1")
+        client.flush()
         self.assertEqual(["POST"], [request.method for request in made])
         self.assertEqual(b'{"order": "A-1"}', made[0].read())
         intent = self.events("intent")[0]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import unittest
+from collections.abc import Callable
 from typing import Any
 
 from fakeservice import FakeService, accept
 from harness import HERE
 
-from agentledger import Client, KeyReused, Options, Retry
+from agentledger import Client, KeyReused, Options, Retry, Unreachable
 
 assert HERE  # the harness puts the package on the path
 
@@ -44,6 +45,34 @@ class OnBehalfOf(unittest.TestCase):
         for of, key in ((subject("u2"), "a"), (None, "a"), (subject("u1"), "b")):
             with self.assertRaises(KeyReused):
                 self.act(of, key)
+
+    def sent_with(self, token: Callable[[], str | None], *events: dict[str, Any]) -> list[str]:
+        before = len(self.service.requests)
+        with Client(**self.service.settings(), retry=Retry(attempts=1), subject_token=token) as client:
+            for event in events:
+                client.send(event)
+        return [headers.get("Agentledger-Subject-Token", "") for _, _, _, headers in self.service.requests[before:]]
+
+    def test_tokens(self) -> None:
+        event = {"action_kind": "tool_call", "payload": {}, "on_behalf_of": subject("u1")}
+        tokens = iter(("jwt-1", None))
+        self.assertEqual(["jwt-1", ""], self.sent_with(lambda: next(tokens), event, event))
+        with Client(**self.service.settings(), retry=Retry(attempts=1), subject_token=lambda: "jwt-2") as client:
+            client.send_all([event, event])
+        self.assertEqual({"jwt-2"}, {h.get("Agentledger-Subject-Token") for _, _, _, h in self.service.requests[2:]})
+        before = len(self.service.requests)
+        for token in ("a b", "a\n"):
+            with self.assertRaises(Unreachable):
+                self.sent_with(lambda token=token: token, event)
+        self.assertEqual(before, len(self.service.requests))
+
+    def test_no_session(self) -> None:
+        def fail() -> str:
+            raise KeyError("session")
+
+        with self.assertRaises(Unreachable):
+            self.sent_with(fail, {"action_kind": "tool_call", "payload": {}})
+        self.assertEqual([], self.service.requests)
 
 
 if __name__ == "__main__":

@@ -159,6 +159,12 @@ export interface ClientOptions {
   url: string;
   /** The ingest key. */
   token?: string;
+  /**
+   * Returns the token by which the service verifies `on_behalf_of` of events: a JWT of at most 8 KiB whose issuer is that of the
+   * ingest key. Called for each request with events, of which it proves those of its subject. If it returns nothing, none is
+   * sent; if it throws, the events are sent later.
+   */
+  subjectToken?: () => string | undefined | Promise<string | undefined>;
   /** The organization's UUID. */
   org?: string;
   agent?: string;

@@ -2,12 +2,15 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Client, KeyReused } from "../src/index.js";
+import { Client, KeyReused, LedgerError, Unreachable } from "../src/index.js";
 
-function start() {
+function start(options) {
   const events = new Map();
+  const tokens = [];
   const created = (e) => ({ event_id: e.event_id, sequence_num: 1, event_hash: "00", chain_valid: true, status: "created" });
-  const fetch = async (url, { body }) => {
+  const fetch = async (url, { body, headers }) => {
+    tokens.push(url.slice(url.lastIndexOf("/") + 1) + " " + (headers["Agentledger-Subject-Token"] ?? ""));
+    if (url.endsWith("/evaluate")) return new Response(JSON.stringify({ decision: "allow", policy_id: "none", rule_id: "none", reason: "", engine: "rules" }));
     const lines = String(body).split("\n").filter(Boolean).map((line) => JSON.parse(line));
     for (const e of lines) events.set(e.event_id, e);
     if (!url.endsWith("/batch")) return new Response(JSON.stringify(created(lines[0])), { status: 201 });
@@ -21,8 +24,9 @@ function start() {
     keyId: "key_a",
     key: "5NHZgfHuNSdO91a1hLNNrOz5N9rYjhgjI6iMeWqbRkc=",
     fetch,
+    ...options,
   });
-  return { client, events };
+  return { client, events, tokens };
 }
 
 const subject = (name) => ({ issuer: "https://login.example", subject: name, actors: [{ subject: "planner" }] });
@@ -39,4 +43,27 @@ test("both events of an act have its subject, and its key is for no other one", 
     assert.deepEqual([...events.values()].map((e) => e.payload.phase), ["intent", "result"]);
     for (const e of events.values()) assert.deepEqual(e.on_behalf_of, of);
   }
+});
+
+test("requests with events have the subject token, and no other request has it", async () => {
+  let now = "jwt-1";
+  const { client, tokens } = start({ subjectToken: async () => now, retry: { attempts: 1 } });
+  const event = { action_kind: "tool_call", payload: {}, on_behalf_of: subject("u1") };
+  await client.send(event);
+  now = "jwt-2";
+  await client.sendAll([event, event]);
+  await client.sendIntent(await client.sign(event));
+  await client.evaluate({ tool: "acme.refund" }).catch(() => {});
+  now = undefined;
+  await client.send(event);
+  assert.deepEqual(tokens, ["events jwt-1", "batch jwt-2", "events jwt-2", "evaluate ", "events "]);
+});
+
+test("without a subject token that can be read, nothing is sent", async () => {
+  for (const subjectToken of [() => { throw new Error("no session"); }, () => "a b", async () => "a\n"]) {
+    const { client, tokens } = start({ subjectToken, retry: { attempts: 1 } });
+    await assert.rejects(client.send({ action_kind: "tool_call", payload: {} }), Unreachable);
+    assert.deepEqual(tokens, []);
+  }
+  assert.throws(() => start({ subjectToken: "jwt" }), LedgerError);
 });

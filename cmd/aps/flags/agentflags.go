@@ -7,6 +7,7 @@
 package flags
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,13 +29,23 @@ type Service struct {
 	Token string `env:"APS_TOKEN" placeholder:"KEY" help:"Ingest key. Other users can see flags: prefer APS_TOKEN. aps wrap and mcp reject the flag." type:"token"`
 }
 
+// Subject is the flag with the token that proves on whose behalf events are sent.
+type Subject struct {
+	SubjectTokenFile string `env:"APS_SUBJECT_TOKEN_FILE" placeholder:"FILE" help:"File with a JWT by which the service verifies on_behalf_of of the events. It is read for each request, so that it can be renewed." type:"existingfile" expected:"a file with a JWT"`
+}
+
 // NewClient returns a client that reports on w when an attempt has failed and it waits for a second or more.
 func (f Service) NewClient(w io.Writer) (*client.Client, error) {
-	return f.NewNotifyingClient(func(err error, wait time.Duration) {
+	return f.NewSubjectClient(client.Retry{Notify: Notify(w)}, Subject{})
+}
+
+// Notify returns a function that reports on w when an attempt has failed and the client waits for a second or more.
+func Notify(w io.Writer) func(err error, wait time.Duration) {
+	return func(err error, wait time.Duration) {
 		if wait >= time.Second {
 			_, _ = fmt.Fprintf(w, "aps: trying again in %s: %s\n", wait.Round(time.Second), textcheck.PrintableLines(err.Error()))
 		}
-	})
+	}
 }
 
 // NewNotifyingClient returns a client that calls notify for each failed attempt that will be retried.
@@ -44,10 +55,19 @@ func (f Service) NewNotifyingClient(notify func(err error, wait time.Duration)) 
 
 // NewRetryingClient returns a client that retries as configured by r.
 func (f Service) NewRetryingClient(r client.Retry) (*client.Client, error) {
+	return f.NewSubjectClient(r, Subject{})
+}
+
+// NewSubjectClient is NewRetryingClient for a client that sends a subject token.
+func (f Service) NewSubjectClient(r client.Retry, of Subject) (*client.Client, error) {
 	if f.URL == "" {
 		return nil, errors.New("no service: set --url or APS_URL")
 	}
-	return client.New(client.Config{BaseURL: f.URL, Token: f.Token, Retry: r})
+	c := client.Config{BaseURL: f.URL, Token: f.Token, Retry: r}
+	if of.SubjectTokenFile != "" {
+		c.SubjectToken = func(context.Context) (string, error) { return secret.ReadLine(of.SubjectTokenFile) }
+	}
+	return client.New(c)
 }
 
 // Names is the flags that name the agent and its key.

@@ -26,6 +26,7 @@ import (
 	"github.com/agentledger/agentledger/client/guard"
 	"github.com/agentledger/agentledger/cmd/aps/flags"
 	"github.com/agentledger/agentledger/cmd/aps/people"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/internal/childprocess"
 	"github.com/agentledger/agentledger/internal/mcp/gateway"
 	"github.com/agentledger/agentledger/internal/mcp/message"
@@ -47,6 +48,7 @@ type agentFlags struct {
 	// TokenFile can name a descriptor, /dev/fd/N.
 	TokenFile string `env:"APS_TOKEN_FILE" placeholder:"FILE" help:"File with the ingest key, for example /dev/fd/3."`
 	flags.Signer
+	flags.Subject
 }
 
 type serveCommand struct {
@@ -54,12 +56,14 @@ type serveCommand struct {
 	Name    string   `arg:"" optional:"" help:"Name of the server, part of its tools' names." type:"servername" expected:"a name of letters, digits and -, such as files"`
 	Program []string `arg:"" optional:"" passthrough:"" help:"Program of the server and its arguments, after --."`
 
-	URL       string        `name:"url" placeholder:"URL" help:"Address of the server, instead of a program." type:"url"`
-	Listen    string        `placeholder:"HOST:PORT" help:"Serve clients over streamable HTTP instead of standard input." type:"listen"`
-	Config    string        `placeholder:"FILE" help:"Configuration with several servers." type:"existingfile" expected:"a configuration file"`
-	State     string        `env:"APS_MCP_STATE" type:"path" placeholder:"DIR" help:"Folder of the journal."`
-	Principal string        `env:"APS_PRINCIPAL" help:"User or system on whose behalf calls are made."`
-	Wait      time.Duration `default:"50s" help:"How long a call waits for approval."`
+	URL        string        `name:"url" placeholder:"URL" help:"Address of the server, instead of a program." type:"url"`
+	Listen     string        `placeholder:"HOST:PORT" help:"Serve clients over streamable HTTP instead of standard input." type:"listen"`
+	Config     string        `placeholder:"FILE" help:"Configuration with several servers." type:"existingfile" expected:"a configuration file"`
+	State      string        `env:"APS_MCP_STATE" type:"path" placeholder:"DIR" help:"Folder of the journal."`
+	Principal  string        `env:"APS_PRINCIPAL" help:"Name of the user or system for whom calls are made (actor_principal)."`
+	OnBehalfOf string        `env:"APS_ON_BEHALF_OF" placeholder:"SUBJECT" help:"Subject on whose behalf calls are made, as --issuer names it. The events are signed with it."`
+	Issuer     string        `env:"APS_ISSUER" placeholder:"URL" help:"Issuer of the subject of --on-behalf-of."`
+	Wait       time.Duration `default:"50s" help:"How long a call waits for approval."`
 }
 
 // Run implements the command.
@@ -89,7 +93,11 @@ func (c *serveCommand) Run(ctx context.Context, t *people.Terminal) error {
 		return err
 	}
 	defer closeSigner()
-	g, closeState, err := c.openGateway(settings, service, signer)
+	subject, err := c.subject(settings)
+	if err != nil {
+		return err
+	}
+	g, closeState, err := c.openGateway(settings, service, signer, subject)
 	if err != nil {
 		return err
 	}
@@ -108,6 +116,23 @@ func (c *serveCommand) Run(ctx context.Context, t *people.Terminal) error {
 	}
 	stop()
 	return errors.Join(err, flushResults(g))
+}
+
+// subject returns on whose behalf calls are made, or nil.
+func (c *serveCommand) subject(s Settings) (*event.OnBehalfOf, error) {
+	switch {
+	case c.OnBehalfOf == "" && c.Issuer == "" && c.SubjectTokenFile == "":
+		return nil, nil
+	case c.OnBehalfOf == "" || c.Issuer == "":
+		return nil, errors.New("--on-behalf-of and --issuer are required together, and --subject-token-file requires both")
+	case len(s.Callers) > 0:
+		return nil, errors.New("--on-behalf-of names one user: callers are not allowed")
+	case !event.ValidIssuer(c.Issuer):
+		return nil, errors.New("--issuer: must be an https URL without user, query and fragment, at most 512 bytes")
+	case !event.ValidSubject(c.OnBehalfOf):
+		return nil, errors.New("--on-behalf-of: must be 1 to 255 characters without control characters, or a SPIFFE ID")
+	}
+	return &event.OnBehalfOf{Issuer: c.Issuer, Subject: c.OnBehalfOf}, nil
 }
 
 // loadSettings returns the configuration of the file, or of the flags.
@@ -137,7 +162,7 @@ func (c *serveCommand) loadSettings() (Settings, error) {
 }
 
 func (c *serveCommand) openGateway(
-	s Settings, service *client.Client, signer *client.Signer,
+	s Settings, service *client.Client, signer *client.Signer, subject *event.OnBehalfOf,
 ) (g *gateway.Gateway, closeState func(), err error) {
 	folder, journal, err := openState(c.stateFolder(s))
 	if err != nil {
@@ -161,6 +186,7 @@ func (c *serveCommand) openGateway(
 		return nil, nil, err
 	}
 	config.OnError = printTrouble
+	config.OnBehalfOf = subject
 	config.SharedByCallers = c.Listen != ""
 	g, err = gateway.New(config)
 	return g, func() { _ = journal.Close() }, err
@@ -184,7 +210,7 @@ func (f agentFlags) newClient() (*client.Client, error) {
 			return nil, fmt.Errorf("--token-file: expected a file with an ingest key: %w", err)
 		}
 	}
-	return flags.Service{URL: f.Service, Token: token}.NewRetryingClient(client.Retry{})
+	return flags.Service{URL: f.Service, Token: token}.NewSubjectClient(client.Retry{}, f.Subject)
 }
 
 func (c *serveCommand) stateFolder(s Settings) string {

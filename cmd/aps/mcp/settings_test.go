@@ -1,11 +1,14 @@
 package mcp
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/agentledger/agentledger/cmd/aps/flags"
 )
 
 func loadText(t *testing.T, text string) (Settings, error) {
@@ -116,5 +119,34 @@ func TestCallerTokens(t *testing.T) {
 		if value, ok := os.LookupEnv(name); ok {
 			t.Errorf("%s is still set: %q", name, value)
 		}
+	}
+}
+
+// A gateway acts on behalf of one subject, whose issuer is named too.
+func TestSubjectFlags(t *testing.T) {
+	callers := Settings{Callers: map[string]CallerSettings{"ana": {TokenEnv: "ANA"}}}
+	for want, c := range map[string]serveCommand{
+		"":                                   {},
+		"https://login.example u1":           {OnBehalfOf: "u1", Issuer: "https://login.example"},
+		"are required together":              {OnBehalfOf: "u1"},
+		"--issuer are required":              {Issuer: "https://login.example"},
+		"--subject-token-file requires both": {agentFlags: agentFlags{Subject: flags.Subject{SubjectTokenFile: "jwt"}}},
+		"--issuer: must be an https URL":     {OnBehalfOf: "u1", Issuer: "http://login.example"},
+		"--on-behalf-of: must be 1 to 255":   {OnBehalfOf: "spiffe://", Issuer: "https://login.example"},
+	} {
+		of, err := c.subject(Settings{})
+		got := fmt.Sprint(err)
+		if err == nil && of == nil {
+			got = ""
+		} else if err == nil {
+			got = of.Issuer + " " + of.Subject
+		}
+		if !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	c := serveCommand{OnBehalfOf: "u1", Issuer: "https://login.example"}
+	if _, err := c.subject(callers); err == nil || !strings.Contains(err.Error(), "callers are not allowed") {
+		t.Errorf("with callers: got %v", err)
 	}
 }

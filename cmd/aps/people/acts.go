@@ -60,7 +60,7 @@ func (c *actsListCommand) Run(ctx context.Context, t *Terminal) error {
 	if format := c.format(); format != "" {
 		return p.printRows(ctx, t.Out, "/acts", values, format, c.Limit)
 	}
-	table := commandline.NewTable(t.Out, "INDEX", "RECEIVED", "OUTCOME", "AGENT", "TOOL", "PAYLOAD", "VOTES", "CONFIRMED", "EVENT")
+	table := commandline.NewTable(t.Out, "INDEX", "RECEIVED", "OUTCOME", "AGENT", "TOOL", "ON BEHALF OF", "PAYLOAD", "VOTES", "CONFIRMED", "EVENT")
 	return p.readPages(ctx, "/acts", values, c.Limit, func(text jsontext.Value) error { return printAct(t, table, text) })
 }
 
@@ -81,8 +81,8 @@ func printAct(t *Terminal, table *commandline.Table, text jsontext.Value) error 
 	if a.Result != nil {
 		confirmed = cmp.Or(a.Result.ConfirmedBy, a.Result.Receipt)
 	}
-	return table.PrintRow("%8d  %s  %-9s  %s  %s  %s  %s  %s  %s", a.Index, a.ReceivedAt, textcheck.Printable(a.Outcome),
-		textcheck.Printable(cmp.Or(string(a.AgentName), string(a.Agent))), textcheck.Printable(string(a.Tool)),
+	return table.PrintRow("%8d  %s  %-9s  %s  %s  %s  %s  %s  %s  %s", a.Index, a.ReceivedAt, textcheck.Printable(a.Outcome),
+		textcheck.Printable(cmp.Or(string(a.AgentName), string(a.Agent))), textcheck.Printable(string(a.Tool)), describeSubject(a.OnBehalfOf),
 		textcheck.Printable(cmp.Or(joinColumns(&a), "-")), textcheck.Printable(cmp.Or(strings.Join(votes, ", "), "-")),
 		textcheck.Printable(cmp.Or(confirmed, "-")), textcheck.Printable(string(a.ID)))
 }

@@ -75,7 +75,7 @@ type eventPage struct {
 }
 
 func newEventTable(t *Terminal) *commandline.Table {
-	return commandline.NewTable(t.Out, "INDEX", "RECEIVED", "DECISION", "AGENT", "KIND", "TOOL", "EVENT")
+	return commandline.NewTable(t.Out, "INDEX", "RECEIVED", "DECISION", "AGENT", "KIND", "TOOL", "ON BEHALF OF", "EVENT")
 }
 
 // printEvent prints an event of a list.
@@ -88,9 +88,20 @@ func printEvent(t *Terminal, table *commandline.Table, text jsontext.Value) (wir
 		return e, t.PrintJSON(text)
 	}
 	tool := cmp.Or(string(e.Tool), "-")
-	return e, table.PrintRow("%8d  %s  %-21s  %s  %s  %s  %s", e.Index, e.ReceivedAt, textcheck.Printable(e.Effective),
+	return e, table.PrintRow("%8d  %s  %-21s  %s  %s  %s  %s  %s", e.Index, e.ReceivedAt, textcheck.Printable(e.Effective),
 		textcheck.Printable(string(e.Agent)), textcheck.Printable(e.Kind), textcheck.Printable(tool),
-		textcheck.Printable(string(e.ID)))
+		describeSubject(e.OnBehalfOf), textcheck.Printable(string(e.ID)))
+}
+
+// describeSubject returns a subject with its standing, or "-" if of is nil.
+func describeSubject(of *wire.OnBehalfOf) string {
+	switch {
+	case of == nil:
+		return "-"
+	case of.Verified:
+		return textcheck.Printable(of.Subject) + " (verified)"
+	}
+	return textcheck.Printable(of.Subject) + " (claimed)"
 }
 
 // maxPage is the maximum number of items per call.

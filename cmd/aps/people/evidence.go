@@ -15,15 +15,17 @@ import (
 // EvidenceCommand is aps evidence.
 type EvidenceCommand struct {
 	personFlags
-	From      string `help:"The first event: a UTC time such as 2026-01-31T12:00:00Z, or a log index." type:"position"`
-	To        string `help:"The event after the last one: a UTC time, or a log index." type:"position"`
-	Agent     string `help:"Show only events of this agent." type:"agent"`
-	Tool      string `help:"Show only events of this tool, or of tools that match this pattern, such as acme.**." type:"tools"`
-	Trace     string `help:"Show only events of this trace." type:"trace"`
-	Envelopes bool   `help:"Include the signed texts."`
-	Coverage  bool   `help:"Show events about comparisons with records of calls too, whatever the filter. Requires --envelopes."`
-	Columns   string `placeholder:"PATH,…" help:"Members of payloads to show in the table of acts, such as amount_usd,order.id. Default: the columns of the organization. Requires --envelopes."`
-	Out       string `default:"evidence.zip" placeholder:"FILE" help:"Name of the file. An existing file is replaced." type:"output"`
+	From       string `help:"The first event: a UTC time such as 2026-01-31T12:00:00Z, or a log index." type:"position"`
+	To         string `help:"The event after the last one: a UTC time, or a log index." type:"position"`
+	Agent      string `help:"Show only events of this agent." type:"agent"`
+	Tool       string `help:"Show only events of this tool, or of tools that match this pattern, such as acme.**." type:"tools"`
+	Trace      string `help:"Show only events of this trace." type:"trace"`
+	OnBehalfOf string `placeholder:"SUBJECT" help:"Show only events on behalf of this subject, which the pack names."`
+	Issuer     string `placeholder:"URL" help:"Show only events whose subject is of this issuer. Requires --on-behalf-of."`
+	Envelopes  bool   `help:"Include the signed texts."`
+	Coverage   bool   `help:"Show events about comparisons with records of calls too, whatever the filter. Requires --envelopes."`
+	Columns    string `placeholder:"PATH,…" help:"Members of payloads to show in the table of acts, such as amount_usd,order.id. Default: the columns of the organization. Requires --envelopes."`
+	Out        string `default:"evidence.zip" placeholder:"FILE" help:"Name of the file. An existing file is replaced." type:"output"`
 }
 
 // Help implements kong.HelpProvider.
@@ -38,7 +40,8 @@ The file gets its name when the pack has arrived whole.`
 func (c *EvidenceCommand) values() url.Values {
 	values := make(url.Values)
 	for name, value := range map[string]string{
-		"from": c.From, "to": c.To, "agent_id": c.Agent, "tool": c.Tool, "trace_id": c.Trace, "columns": c.Columns,
+		"from": c.From, "to": c.To, "agent_id": c.Agent, "tool": c.Tool, "trace_id": c.Trace, "on_behalf_of": c.OnBehalfOf,
+		"issuer": c.Issuer, "columns": c.Columns,
 	} {
 		if value != "" {
 			values.Set(name, value)

@@ -160,7 +160,7 @@ type Approval struct {
 	Payload       jsontext.Value // canonical; nil if it is erased
 	ActionDigest  id.Hash
 	Trace         id.Trace // "" if none
-	Principal     string   // on whose behalf the agent claims to act; "" if absent or erased
+	Principal     string   // a name that the agent chose; "" if absent or erased
 	IngestKeyID   string   // the key that asked
 	Intent        id.Event // the stored event that asked; "" if none
 	CallbackURL   string   // "" if none

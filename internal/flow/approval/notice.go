@@ -58,7 +58,7 @@ func newCard(name ID, r *record, columns []org.Column) *webhook.Card {
 		c.Fields = append(c.Fields, [2]string{member, value})
 	}
 	if r.Principal != "" {
-		c.Fields = append(c.Fields, [2]string{"On behalf of", r.Principal + " (agent said)"})
+		c.Fields = append(c.Fields, [2]string{"Principal", r.Principal + " (agent said)"})
 	}
 	return c
 }

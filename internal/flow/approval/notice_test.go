@@ -45,7 +45,7 @@ func TestCard(t *testing.T) {
 	m, _ := noticeMessage("apr_1", asked, "requested", nil)
 	want := webhook.Card{Approval: "apr_1", Ballot: "apr_1 " + id.Hash{}.String(), Header: "Approve payments.refund?", Agent: "Refund bot", Tool: "payments.refund",
 		Why: "A person looks · 2 approvals needed", Until: 1_700_000_060_000, Fields: [][2]string{{"amount", "640.00"}, {"big", "1E400"}, {"count", `"640"`},
-			{"gone", "null"}, {"items", `[{"n":2}]`}, {"name", "Ann"}, {"pad", `" x"`}, {"empty", `""`}, {"yes", "true"}, {"On behalf of", "ops@acme.example (agent said)"}}}
+			{"gone", "null"}, {"items", `[{"n":2}]`}, {"name", "Ann"}, {"pad", `" x"`}, {"empty", `""`}, {"yes", "true"}, {"Principal", "ops@acme.example (agent said)"}}}
 	if !reflect.DeepEqual(*m.Card, want) {
 		t.Errorf("got  %+v\nwant %+v", *m.Card, want)
 	}

@@ -243,7 +243,7 @@ func (c *call) decide() message.Message {
 	}
 	outcome, err := g.Run(ctx, guard.Action{
 		Key: c.key, KeyIsNew: c.isNew, Tool: c.tool, Payload: c.arguments.members, DigestOnly: c.rule.Digest,
-		Seen: c.rule.Seen, Trace: c.trace, Traceparent: c.caller.String(), Principal: c.principal,
+		Seen: c.rule.Seen, Trace: c.trace, Traceparent: c.caller.String(), Principal: c.principal, OnBehalfOf: gate.OnBehalfOf,
 	}, c.forward)
 	if !c.staysOpen(ctx, err) {
 		if err := gate.Questions.forget(c.question, c.key); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/mcp/message"
@@ -269,6 +270,40 @@ func TestTraceOfCall(t *testing.T) {
 		}
 		if got := string(server.await("tools/call").Params); !strings.Contains(got, `"traceparent":"`+parent+`"`) {
 			t.Errorf("%q: the server got %s", parent, got)
+		}
+	}
+}
+
+// Both events of a call are signed with the subject of the gateway, and an open approval of one subject is not used for another.
+func TestSubjectOfCall(t *testing.T) {
+	o := newOffice(t)
+	o.decisions["mcp.files.pay"] = "allow_with_obligation"
+	of := func(subject string) *event.OnBehalfOf {
+		return &event.OnBehalfOf{Issuer: "https://login.example", Subject: subject}
+	}
+	g, _ := startRaw(t, o, map[string]*rawServer{"files": newRawServer()}, func(c *Config) { c.OnBehalfOf, c.Wait = of("u1"), time.Millisecond })
+	startSending(t, g)
+	c := connectRaw(t, g)
+	c.handshake(revision2025November)
+	c.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get"}}`)
+	o.toldResults(organizations[0], 1)
+	o.mu.Lock()
+	events := slices.Clone(o.events[organizations[0]])
+	o.mu.Unlock()
+	if len(events) != 2 {
+		t.Errorf("got %d events, want 2", len(events))
+	}
+	for i, e := range events {
+		if got, err := e.OnBehalfOf(); err != nil || got == nil || got.Subject != "u1" {
+			t.Errorf("event %d: got %+v, %v", i, got, err)
+		}
+	}
+	for _, step := range []struct{ subject, approval string }{{"u1", "apr_1"}, {"u2", "apr_2"}, {"u1", "apr_1"}} {
+		g.OnBehalfOf = of(step.subject)
+		c := connectRaw(t, g)
+		c.handshake(revision2025November)
+		if got := c.ask(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"pay"}}`); !strings.Contains(got, step.approval) {
+			t.Errorf("%s: got %s, want %s", step.subject, got, step.approval)
 		}
 	}
 }

@@ -28,6 +28,7 @@ import (
 
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/client/guard"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/mcp/message"
 	"github.com/agentledger/agentledger/internal/mcp/upstream"
@@ -72,6 +73,7 @@ type Config struct {
 	RefuseChanged bool
 	Accepted      map[id.Tool]id.Hash
 	Principal     Principal
+	OnBehalfOf    *event.OnBehalfOf // of every call; nil for none
 	// SharedByCallers indicates that the sessions can be those of different callers. An approval then belongs to a caller
 	// that the transport or the call names, or else to its session.
 	SharedByCallers bool

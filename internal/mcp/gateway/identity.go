@@ -56,6 +56,9 @@ func (c *call) identify() {
 	if nameless {
 		owner += "\x00" + string(c.session.trace)
 	}
+	if of := g.OnBehalfOf; of != nil { // a key of the guard is for one subject
+		owner += "\x00" + of.Issuer + "\x00" + of.Subject
+	}
 	c.act = questionName(owner, c.tool, c.arguments)
 	if c.question = c.act; nameless && c.request.Stateless { // nobody else may use its approval, so nobody may
 		c.alone = true

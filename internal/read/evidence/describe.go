@@ -114,15 +114,20 @@ func (x *Exporter) readPolicy(ctx context.Context, t id.Tenant, digest id.Hash, 
 	return parsed, nil
 }
 
-// selectApprovals keeps the approvals that match the request.
+// selectApprovals keeps the approvals that match the request: if it names a subject, those that a shown act requested or used.
 func (x *Exporter) selectApprovals(ctx context.Context, p *plan) error {
 	var fitting []*approvalPlan
+	named := func(approval.ID) bool { return true }
+	if p.Wanted.request.Subject != "" {
+		ofActs := p.acts.Approvals()
+		named = func(a approval.ID) bool { return ofActs[string(a)] }
+	}
 	for _, a := range p.approvals {
 		stored, err := x.findApproval(ctx, p.Tenant, a.name)
 		if err != nil {
 			return err
 		}
-		if stored == nil && p.Wanted.request.Filters() ||
+		if !named(a.name) || stored == nil && p.Wanted.request.Filters() ||
 			stored != nil && !p.Wanted.request.Matches(stored.Agent, stored.Trace, stored.Tool) {
 			p.acts.RemoveApproval(string(a.name))
 			continue

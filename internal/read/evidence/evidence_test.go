@@ -86,7 +86,8 @@ func TestPacksAgainstAScan(t *testing.T) {
 	onEngines(t, func(t *testing.T, w *world) {
 		w.fill(t, red, 40)
 		w.fill(t, blue, 3)
-		for _, filter := range []string{"", "agent_id=agt_1", "tool=acme.orders.*", "trace_id=trc-2", "agent_id=agt_2&tool=acme.**&trace_id=trc-0"} {
+		for _, filter := range []string{"", "agent_id=agt_1", "tool=acme.orders.*", "trace_id=trc-2", "agent_id=agt_2&tool=acme.**&trace_id=trc-0",
+			"on_behalf_of=user-1", "on_behalf_of=user-2&issuer=https://issuer-1.example", "on_behalf_of=user-1&agent_id=agt_2", "on_behalf_of=nobody"} {
 			for _, at := range [][2]int{{0, 40}, {0, 1}, {7, 8}, {8, 31}, {16, 16}, {39, 40}, {13, 40}} {
 				query := fmt.Sprintf("%s&from=%d&to=%d&envelopes=1", filter, at[0], at[1])
 				text := w.export(t, red, query)

@@ -161,6 +161,9 @@ func (w *world) fill(t testing.TB, tenant id.Tenant, n int) {
 		if tool := tools[i%len(tools)]; tool != "" {
 			members["tool_name"] = tool
 		}
+		if i%4 != 0 {
+			members["on_behalf_of"] = map[string]any{"issuer": fmt.Sprintf("https://issuer-%d.example", i%2), "subject": fmt.Sprintf("user-%d", i%3)}
+		}
 		w.appendEvent(t, tenant, members)
 	}
 }
@@ -211,6 +214,14 @@ func fits(filter string, e *event.Envelope) bool {
 		switch name {
 		case "agent_id":
 			if string(e.AgentID) != value {
+				return false
+			}
+		case "on_behalf_of":
+			if o, err := e.OnBehalfOf(); err != nil || o == nil || o.Subject != value {
+				return false
+			}
+		case "issuer":
+			if o, err := e.OnBehalfOf(); err != nil || o == nil || o.Issuer != value {
 				return false
 			}
 		case "trace_id":

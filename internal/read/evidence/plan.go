@@ -46,6 +46,7 @@ type plan struct {
 	begin, end id.Index
 	counts     pack.Counts
 	bytes      int64
+	shown      []bool // by index in the range, of the events whose documents are in the pack
 
 	agents    map[id.Agent]bool
 	policies  map[id.Hash]policyVersion
@@ -204,10 +205,24 @@ func (x *Exporter) scan(ctx context.Context, p *plan, out Output) error {
 	})
 }
 
-// shows reports whether the documents of an event are in the pack.
-func (p *plan) shows(e *storage.Event) bool {
+// shows reports whether the documents of an event are in the pack. It must be called after the scan.
+func (p *plan) shows(e *storage.Event) bool { return p.shown[e.Index-p.begin] }
+
+// matches reports whether an event matches the request, or is added to it. The subject of an erased event is unknown, so it
+// matches none.
+func (p *plan) matches(e *storage.Event) (bool, error) {
 	r := &p.Wanted.request
-	return r.Matches(e.Agent, e.Trace, e.Tool) || r.Adds(event.SignerSystem, e.ActionKind) // ledger_ is reserved for the service
+	if r.Adds(event.SignerSystem, e.ActionKind) { // ledger_ is reserved for the service
+		return true, nil
+	}
+	if !r.Matches(e.Agent, e.Trace, e.Tool) || r.Subject != "" && e.Envelope == nil {
+		return false, nil
+	}
+	if r.Subject == "" {
+		return true, nil
+	}
+	envelope, err := parseStored(e)
+	return err == nil && r.MatchesSubject(envelope), err
 }
 
 func (p *plan) scanEvent(e *storage.Event) error {
@@ -217,8 +232,10 @@ func (p *plan) scanEvent(e *storage.Event) error {
 			return err
 		}
 	}
-	if !p.shows(e) {
-		return nil
+	matches, err := p.matches(e)
+	p.shown = append(p.shown, matches)
+	if !matches || err != nil {
+		return err
 	}
 	r, err := event.ParseRecord(e.Record)
 	if err != nil {

@@ -106,6 +106,9 @@ func title(r *pack.Request, agents map[id.Agent]string) string {
 	if r.TraceID != nil {
 		words += " in trace " + string(*r.TraceID)
 	}
+	if r.Subject != "" {
+		words += " on behalf of " + shorten(r.Subject)
+	}
 	if period := describePeriod(r.From, r.To); period != "" {
 		words += ", " + period
 	}

@@ -26,10 +26,14 @@ import (
 func (x *Exporter) state(ctx context.Context, p *plan, m *pack.Manifest, manifest id.Hash) error {
 	var name [16]byte
 	rand.Read(name[:]) // two exports of one pack are two events
+	request := m.Request
+	if request.Subject != "" { // the log would name a user permanently
+		request.Subject = "hidden"
+	}
 	payload := map[string]any{
 		"export_id": "exp_" + hex.EncodeToString(name[:]), "manifest_sha256": manifest.String(), "begin": m.Begin,
 		"end": m.End, "tree_size": m.TreeSize, "records": m.Counts.Records, "envelopes": m.Counts.Envelopes,
-		"request": m.Request,
+		"request": request,
 	}
 	made := sysevent.Change{KeepConfigVersion: true,
 		Statements: []sysevent.Statement{{Kind: sysevent.EvidenceExported, Payload: payload}}}

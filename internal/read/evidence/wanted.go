@@ -26,7 +26,8 @@ type Wanted struct {
 	from, to index.Bound
 }
 
-// ParseWanted parses the parameters of a request: from, to, agent_id, tool, trace_id, envelopes, coverage and columns. It returns
+// ParseWanted parses the parameters of a request: from, to, agent_id, tool, trace_id, on_behalf_of, issuer, envelopes, coverage
+// and columns. It returns
 // fault.Invalid if one is malformed.
 func ParseWanted(values url.Values) (w Wanted, err error) {
 	q, err := eventlist.ParseQuery(values, "", 1)
@@ -48,6 +49,7 @@ func ParseWanted(values url.Values) (w Wanted, err error) {
 	if tool := q.Tool; tool != "" {
 		w.request.Tool = &tool
 	}
+	w.request.Subject, w.request.Issuer = q.Subject, q.Issuer
 	if max(q.From.Index, q.To.Index) > event.MaxSeq {
 		return w, fault.New(fault.Invalid, "from and to must be at most 9007199254740991")
 	}

@@ -30,22 +30,30 @@ type actor struct {
 	Before  *actor `json:"act"`
 }
 
-// checkClaims compares the claims of a token with what an event states.
-func checkClaims(payload []byte, of Issuer, stated *event.OnBehalfOf, now time.Time) error {
-	var c claims
+// parseClaims returns the claims of a token for an audience of the issuer that is valid now.
+func parseClaims(payload []byte, of Issuer, now time.Time) (c claims, err error) {
 	if json.Unmarshal(payload, &c) != nil {
-		return errors.New("claims have unexpected types")
+		return c, errors.New("claims have unexpected types")
 	}
 	at, skew := float64(now.UnixMilli())/1000, clockSkew.Seconds()
 	switch {
 	case c.Issuer != of.URL:
-		return errors.New("issued by another issuer")
+		return c, errors.New("issued by another issuer")
 	case !slices.Contains(c.audiences(), of.Audience):
-		return errors.New("issued for another audience")
+		return c, errors.New("issued for another audience")
 	case c.Expires == nil || math.IsNaN(*c.Expires) || at >= *c.Expires+skew:
-		return errors.New("expired")
+		return c, errors.New("expired")
 	case at < c.NotFirst-skew, at < c.IssuedAt-skew:
-		return errors.New("not valid yet")
+		return c, errors.New("not valid yet")
+	}
+	return c, nil
+}
+
+// check compares the claims with what an event states.
+func (c *claims) check(stated *event.OnBehalfOf) error {
+	switch {
+	case c.Issuer != stated.Issuer:
+		return errors.New("issued by another issuer")
 	case c.Subject == "" || c.Subject != stated.Subject:
 		return errors.New("another subject")
 	case !slices.Equal(c.actors(), statedActors(stated)):

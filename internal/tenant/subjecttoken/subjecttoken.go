@@ -1,5 +1,5 @@
 // Package subjecttoken verifies that a JWT of an issuer states for whom an agent acts. It hides the discovery of the issuer, its
-// keys and their rotation from callers, who call Verify.
+// keys and their rotation from callers, who call Verify, or Open for several events.
 //
 // Invariants:
 //
@@ -81,28 +81,49 @@ func New(client Getter, clock func() time.Time) *Verifier {
 		MaxAge: keysAge, Clock: clock, Limit: maxIssuers})}
 }
 
-// Verify reports whether token proves what an event states, by the keys that are cached. It never waits: if the keys are not
-// cached, or if the token names an unknown one, it returns fault.Unavailable with the code issuer_unreachable, and the keys are
-// read. It returns fault.Invalid with the code subject_not_verified for every other token that proves nothing.
+// Verify opens a token and reports whether it proves what an event states. Its errors are those of Open and Proof.Proves.
 func (v *Verifier) Verify(of Issuer, token string, stated *event.OnBehalfOf) error {
-	if stated.Issuer != of.URL {
+	if stated.Issuer != of.URL { // without a look at the token
 		return errNotVerified(errors.New("another issuer"))
 	}
-	if len(token) > MaxToken {
-		return errNotVerified(errors.New("too long"))
-	}
-	signed, err := jose.ParseSignedCompact(token, algorithms())
-	if err != nil {
-		return errNotVerified(errors.New("not a JWT with an accepted algorithm"))
-	}
-	if !isKnownType(signed.Signatures[0].Protected.ExtraHeaders[jose.HeaderType]) {
-		return errNotVerified(errors.New("another type of token"))
-	}
-	payload, err := v.checkSignature(of.URL, signed)
+	proof, err := v.Open(of, token)
 	if err != nil {
 		return err
 	}
-	if err := checkClaims(payload, of, stated, v.clock()); err != nil {
+	return proof.Proves(stated)
+}
+
+// Open checks a token by the keys that are cached. It never waits: if the keys are not cached, or if the token names an unknown
+// one, it returns fault.Unavailable with the code issuer_unreachable, and the keys are read. It returns fault.Invalid with the
+// code subject_not_verified for every other token that proves nothing.
+func (v *Verifier) Open(of Issuer, token string) (Proof, error) {
+	if len(token) > MaxToken {
+		return Proof{}, errNotVerified(errors.New("too long"))
+	}
+	signed, err := jose.ParseSignedCompact(token, algorithms())
+	if err != nil {
+		return Proof{}, errNotVerified(errors.New("not a JWT with an accepted algorithm"))
+	}
+	if !isKnownType(signed.Signatures[0].Protected.ExtraHeaders[jose.HeaderType]) {
+		return Proof{}, errNotVerified(errors.New("another type of token"))
+	}
+	payload, err := v.checkSignature(of.URL, signed)
+	if err != nil {
+		return Proof{}, err
+	}
+	c, err := parseClaims(payload, of, v.clock())
+	if err != nil {
+		return Proof{}, errNotVerified(err)
+	}
+	return Proof{c}, nil
+}
+
+// Proof is a token that was valid when it was opened. It is immutable.
+type Proof struct{ claims claims }
+
+// Proves returns fault.Invalid with the code subject_not_verified unless issuer, subject and actors are those of the token.
+func (p *Proof) Proves(stated *event.OnBehalfOf) error {
+	if err := p.claims.check(stated); err != nil {
 		return errNotVerified(err)
 	}
 	return nil

@@ -27,7 +27,8 @@ func (l *Log) acts(a Selection) (lines string) {
 func (a *Selection) shows(l *Log, i id.Index) bool {
 	e := l.Events[i].Envelope
 	isComparison := e.ActionKind == "ledger_coverage_compared" && l.Events[i].Record.Signer == event.SignerSystem
-	return a.Request.Matches(e.AgentID, e.TraceID, e.Tool) || a.Request.Coverage && isComparison || slices.Contains(a.Also, i)
+	return a.Request.Matches(e.AgentID, e.TraceID, e.Tool) && a.Request.MatchesSubject(e) ||
+		a.Request.Coverage && isComparison || slices.Contains(a.Also, i)
 }
 
 // envelope returns the members of an event's envelope, or nil if it is not in the pack.

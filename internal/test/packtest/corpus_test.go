@@ -100,6 +100,10 @@ func corpus(t *testing.T) vectors.File {
 		add(s.Name, packtest.Compressed(t, s.Parts), vectors.Refuse, nil)
 		withTools(s.Tools)
 	}
+	for _, s := range packtest.SubjectSamples(t) {
+		add(s.Name, packtest.Compressed(t, s.Parts), vectors.Accept, facts(s))
+	}
+	refuse("", packtest.WrongSubjects(t))
 	add("another log's key", packtest.Samples(t, l)[5].Parts.Bytes(t), vectors.Refuse, nil)
 	f.Vectors[len(f.Vectors)-1].Input["key"] = packtest.OtherKey(t).String()
 	return f

@@ -20,7 +20,7 @@ from ._answers import (
 from ._canonical import Convert, canonical_bytes
 from ._errors import ApprovalRequired, Refused, Unreachable, about
 from ._exact import recorded_members
-from ._exchange import NDJSON, fetch, ingest_request, is_retryable, pause_after, refusal
+from ._exchange import NDJSON, fetch, ingest_request, is_retryable, pause_after, refusal, subject_headers
 from ._settings import Retry, Settings
 from ._signer import Signed
 from ._wire.effects import Answer, Operation, Pause
@@ -37,6 +37,7 @@ def send_event(s: Settings, event: Signed, retry: Retry, ask: bool = False) -> O
     """Store one event. ask requests the approval that the policy may require (X-Request-Approval)."""
     headers = {"Idempotency-Key": event.event_id, **({"X-Request-Approval": "1"} if ask else {})}
     try:
+        headers |= subject_headers(s)
         answer = yield from fetch(ingest_request(s, "POST", EVENTS, event.text, headers=headers), retry)
         return read_stored(read_object(answer.body), event.event_id)
     except (Refused, Unreachable) as why:
@@ -128,7 +129,7 @@ def send_batch(s: Settings, events: Sequence[Signed]) -> Operation[list[Outcome]
     whole. They are about no event, so they are never final.
     """
     body = b"".join(event.text + b"\n" for event in events)
-    answer: Answer = yield from fetch(ingest_request(s, "POST", EVENTS + "/batch", body, NDJSON), Retry(1))
+    answer: Answer = yield from fetch(ingest_request(s, "POST", EVENTS + "/batch", body, NDJSON, subject_headers(s)), Retry(1))
     texts = answer.body.splitlines()
     if len(texts) != len(events):
         raise BadAnswer(f"the answer has {len(texts)} lines for {len(events)} events")

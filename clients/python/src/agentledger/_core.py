@@ -42,14 +42,27 @@ class Core:
         queue_file: str | os.PathLike[str] | None = None,
         max_queued: int = MAX_QUEUED,
         journal: Journal | None = None,
+        subject_token: Callable[[], str | None] | None = None,
     ) -> None:
         """key is the Ed25519 seed in base64 or its 32 bytes. timeout limits one try of a request, in seconds.
 
         With queue_file, queued events survive a crash; max_queued limits the queue. journal is the journal of guarded
-        acts: without one they are remembered in memory. Errors are NotAsked.
+        acts: without one they are remembered in memory. subject_token returns the token by which the service verifies
+        on_behalf_of of events: a JWT of at most 8 KiB whose issuer is that of the ingest key. It is called for each
+        request with events, possibly in another thread, and proves those of its subject. If it raises, the events are
+        sent later. Errors are NotAsked.
         """
         self.settings = read_settings(
-            url, token, org, agent, key_id, key, timeout=timeout, retry=retry, convert=convert
+            url,
+            token,
+            org,
+            agent,
+            key_id,
+            key,
+            timeout=timeout,
+            retry=retry,
+            convert=convert,
+            subject_token=subject_token,
         )
         self.convert = convert
         file = QueueFile(queue_file) if queue_file is not None else None

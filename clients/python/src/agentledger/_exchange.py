@@ -40,6 +40,22 @@ def ingest_request(
     return Request(method, path, body, all_headers, settings.timeout if timeout is None else timeout)
 
 
+def subject_headers(settings: Settings) -> dict[str, str]:
+    """Return the header by which the service verifies on_behalf_of of events, or none.
+
+    The error is Unreachable if there is no usable token, so that the events are sent later.
+    """
+    try:
+        token = settings.subject_token() if settings.subject_token else None
+    except Exception as why:
+        raise Unreachable("no subject token") from why
+    if not token:
+        return {}
+    if any(not "!" <= c <= "~" for c in token):
+        raise Unreachable("the subject token is not visible ASCII without spaces and line ends")
+    return {"Agentledger-Subject-Token": token}
+
+
 def public_request(settings: Settings, path: str) -> Request:
     """Return a request of a public document, without the token."""
     return Request("GET", path, None, {"Accept": JSON}, settings.timeout)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -85,6 +85,7 @@ class Settings:
     signer: Signer | None
     timeout: float
     retry: Retry
+    subject_token: Callable[[], str | None] | None = field(default=None, repr=False)
 
     def require_signer(self) -> Signer:
         """Return the signer. The error is NotAsked if there is none."""
@@ -111,6 +112,7 @@ def read_settings(
     timeout: float,
     retry: Retry,
     convert: Convert | None,
+    subject_token: Callable[[], str | None] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Settings:
     """Return the settings from arguments, and from the environment for those that are None. Errors are NotAsked."""
@@ -127,7 +129,7 @@ def read_settings(
         key = parse_seed(env["APS_KEY"], "key (APS_KEY)")
     signer = None if key is None else Signer(org or "", agent or "", key_id or "", key, convert)
     address = parse_address(url if url is not None else env.get("APS_URL", ""), env)
-    return Settings(address, token, org, agent, signer, timeout, retry)
+    return Settings(address, token, org, agent, signer, timeout, retry, subject_token)
 
 
 def parse_address(url: str, environment: Mapping[str, str]) -> Address:

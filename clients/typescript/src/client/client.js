@@ -80,7 +80,7 @@ export class Client {
   async sendIntent(signed, { approval = true, signal } = {}) {
     const headers = { "Idempotency-Key": signed.eventId };
     if (approval) headers["X-Request-Approval"] = "1";
-    const request = { method: "POST", path: "/v1/ingest/events", body: signed.text, headers, ingest: true, signal };
+    const request = { method: "POST", path: "/v1/ingest/events", body: signed.text, headers, ingest: true, proves: true, signal };
     const answer = await this.transport.callJSON(request);
     return { ...readResult(answer, signed.eventId), approval: answer.approval };
   }

@@ -64,8 +64,9 @@ export function letEnd(timer) {
 /** Sends requests to one service. */
 export class Transport {
   #token;
+  #subjectToken;
 
-  constructor({ url, token, fetch: send = globalThis.fetch, timeoutMs = 30_000, retry = {} }) {
+  constructor({ url, token, subjectToken, fetch: send = globalThis.fetch, timeoutMs = 30_000, retry = {} }) {
     const base = new URL(url);
     const odd = base.username !== "" || base.search !== "" || base.hash !== "";
     if (!["http:", "https:"].includes(base.protocol) || odd) {
@@ -78,6 +79,8 @@ export class Transport {
     this.timeoutMs = timeoutMs;
     this.retry = { attempts: 8, baseMs: 200, maxMs: 10_000, sleep, ...retry };
     this.#token = token;
+    if (subjectToken !== undefined && typeof subjectToken !== "function") throw new LedgerError("subjectToken: must be a function");
+    this.#subjectToken = subjectToken;
   }
 
   /** The pause in ms after the given try, from 1: random in the upper half of the back-off, or Retry-After. */
@@ -103,14 +106,18 @@ export class Transport {
     return parseAnswer((await this.call(request)).text);
   }
 
-  /** Sends one request. Resolves to text, status and request ID of a 2xx answer. */
-  async once({ method = "GET", path, body, media = "application/json", headers = {}, ingest = false, keepalive = false, signal, timeoutMs }) {
+  /** Sends one request, with the subject token if it `proves` on whose behalf its events are. Resolves to text, status and request ID of a 2xx answer. */
+  async once({ method = "GET", path, body, media = "application/json", headers = {}, ingest = false, proves = false, keepalive = false, signal, timeoutMs }) {
     const sent = { Accept: media, ...headers };
     if (body !== undefined) sent["Content-Type"] = media;
     if (ingest) {
       if (this.#token === undefined) throw new LedgerError("no ingest key: set token");
       sent.Authorization = "Bearer " + this.#token;
       sent["Service-Version"] = serviceVersion;
+    }
+    if (proves && this.#subjectToken) {
+      const subjectToken = await readSubjectToken(this.#subjectToken);
+      if (subjectToken) sent["Agentledger-Subject-Token"] = subjectToken;
     }
     const limit = new Limit(timeoutMs ?? this.timeoutMs, signal);
     let answer;
@@ -129,6 +136,18 @@ export class Transport {
     if (!answer.ok) throw refusal(answer, text);
     return { status: answer.status, text, bytes, requestId: answer.headers.get("X-Request-Id") };
   }
+}
+
+/** Calls the function that returns the token of a subject. Its failure is a failed try. */
+async function readSubjectToken(read) {
+  let token;
+  try {
+    token = await read();
+  } catch (cause) {
+    throw new Unreachable("no subject token", { cause: withoutDetail(cause) });
+  }
+  if (token && !/^[!-~]+$/.test(token)) throw new Unreachable("the subject token is not visible ASCII without spaces and line ends");
+  return token;
 }
 
 /**

@@ -8,7 +8,7 @@ import { readResult } from "./result.js";
 /** Sends one signed event. Resolves to its result. */
 export async function postEvent(transport, event, request = {}) {
   const headers = { "Idempotency-Key": event.eventId };
-  const { text } = await transport.once({ ...request, method: "POST", ingest: true, path: "/v1/ingest/events", body: event.text, headers });
+  const { text } = await transport.once({ ...request, method: "POST", ingest: true, proves: true, path: "/v1/ingest/events", body: event.text, headers });
   return readResult(parseAnswer(text), event.eventId);
 }
 
@@ -17,7 +17,7 @@ export async function postBatch(transport, events, request = {}) {
   const body = events.map((event) => event.text + "\n").join("");
   const media = "application/x-ndjson";
   const path = "/v1/ingest/events/batch";
-  const { text, requestId } = await transport.once({ ...request, method: "POST", ingest: true, path, body, media }).catch((why) => {
+  const { text, requestId } = await transport.once({ ...request, method: "POST", ingest: true, proves: true, path, body, media }).catch((why) => {
     if (why instanceof Refused && why.final) why.proved = false;
     throw why;
   });

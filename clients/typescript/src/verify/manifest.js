@@ -38,6 +38,8 @@ const requestForms = {
   trace_id: orNull(is.id),
   envelopes: is.bool,
   coverage: is.oneOf(true),
+  on_behalf_of: is.someText,
+  issuer: is.someText,
 };
 const countNames = ["entries", "records", "envelopes", "approvals", "erasures", "erased", "agents", "policies"];
 const countForms = Object.fromEntries(countNames.map((n) => [n, is.natural]));
@@ -58,8 +60,9 @@ export function canonicalObject(source, forms, options) {
 export async function readManifest(archive) {
   const raw = await archive.content("manifest.json", 1 << 20);
   const m = canonicalObject(raw, manifestForms, { optional: ["acts"] });
-  checkForm(m.request, requestForms, { optional: ["coverage"] });
+  checkForm(m.request, requestForms, { optional: ["coverage", "on_behalf_of", "issuer"] });
   if (m.request.coverage && !m.request.envelopes) throw new Malformed("request: coverage without envelopes");
+  if (m.request.issuer !== undefined && m.request.on_behalf_of === undefined) throw new Malformed("request: issuer");
   checkForm(m.counts, { ...countForms, voter_keys: is.positive }, { optional: ["voter_keys"] });
   if (Object.hasOwn(m.counts, "voter_keys") !== archive.files.has("voters.ndjson")) throw new Mismatch("counts: voter_keys");
   checkActs(m, archive);
@@ -97,6 +100,16 @@ function checkRequest(m) {
   if (to === null && m.end !== m.tree_size) throw new Mismatch("request: to and end");
   if (natural(from) && m.begin !== Number(from)) throw new Mismatch("request: from and begin");
   if (natural(to) && m.end !== Math.min(Number(to), m.tree_size)) throw new Mismatch("request: to and end");
+}
+
+/** Reports whether a request may withhold events of the range. */
+export function filters({ agent_id: agent, tool, trace_id: trace, on_behalf_of: subject }) {
+  return agent !== null || tool !== null || trace !== null || subject !== undefined;
+}
+
+/** Reports whether on_behalf_of of an envelope is of the subject, and of the issuer unless that is undefined. */
+export function fitsSubject({ on_behalf_of: subject, issuer }, of) {
+  return isObject(of) && of.subject === subject && (issuer === undefined || of.issuer === issuer);
 }
 
 /** Reports whether a tool matches the glob of a request. */

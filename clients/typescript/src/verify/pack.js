@@ -12,7 +12,7 @@ import { EntryHashes, checkEntries } from "./entries.js";
 import { checkErasuresUsed, readErasures } from "./erasures.js";
 import { cantTell, proved, provedWrong, result, unknownReason } from "./index.js";
 import { signedSize } from "./knownkeys.js";
-import { readAgents, readManifest, readPackKeys } from "./manifest.js";
+import { filters, readAgents, readManifest, readPackKeys } from "./manifest.js";
 import { readApprovals, readShown, shownAgain } from "./packlines.js";
 import { Trust } from "./trust.js";
 import { Voters, voteLines } from "./voters.js";
@@ -139,8 +139,8 @@ function reportOf(m, trust, { counts, acts, unchecked, actionsUnchecked, digest,
 
 /** Lists what no check covers, in the words of `aps verify`. */
 function notCovered({ begin, request, acts }, approvals, actionsUnchecked, voters) {
-  const { agent_id: agent, tool, trace_id: trace, envelopes } = request;
-  const filtered = agent !== null || tool !== null || trace !== null;
+  const { envelopes } = request;
+  const filtered = filters(request);
   const names = [];
   if (filtered) names.push("that no withheld event fits the request (docs/spec/evidence-pack.md)");
   names.push("records.ndjson: received_at, custody, policy, and whose key public_key is");

@@ -8,7 +8,7 @@ import { Malformed, Mismatch } from "../errors.js";
 import { isComparison } from "./comparisons.js";
 import { checkEnvelopeOf, checkSignatureOf, parseEnvelope, parseRecord } from "./documents.js";
 import { checkForm, is, isObject, listOf } from "./forms.js";
-import { canonicalObject, fitsTool } from "./manifest.js";
+import { canonicalObject, filters, fitsSubject, fitsTool } from "./manifest.js";
 
 /**
  * Steps 6 to 8. Resolves to the numbers of records, envelopes, erased events, agents and policies, and of signatures
@@ -16,7 +16,7 @@ import { canonicalObject, fitsTool } from "./manifest.js";
  */
 export async function readShown(pack, coverage) {
   const { m, archive } = pack;
-  const { envelopes: requested, agent_id: agent, tool, trace_id: trace } = m.request;
+  const { envelopes: requested } = m.request;
   const named = new Named(pack);
   const counts = { records: 0, envelopes: 0, erased: 0, unchecked: 0 };
   pack.unlisted = new Uint8Array(m.end - m.begin); // 1 for each statement about an approval, until approvals.ndjson has it
@@ -45,7 +45,7 @@ export async function readShown(pack, coverage) {
   }
   const more = await envelopes.next();
   if (!more.done) throw new Mismatch("envelopes.ndjson: " + (requested ? "number" : "not requested for"));
-  if (agent === null && tool === null && trace === null && counts.records !== m.end - m.begin) {
+  if (!filters(m.request) && counts.records !== m.end - m.begin) {
     throw new Mismatch("records.ndjson: not all events of the range");
   }
   return { ...counts, ...named.counts() };
@@ -122,6 +122,7 @@ async function checkEnvelope(m, r, { done, value: text }) {
   if (agent !== null && e.agent_id !== agent) throw new Mismatch("envelopes.ndjson: agent");
   if (trace !== null && e.trace_id !== trace) throw new Mismatch("envelopes.ndjson: trace");
   if (tool !== null && !fitsTool(tool, e.tool_name)) throw new Mismatch("envelopes.ndjson: tool");
+  if (m.request.on_behalf_of !== undefined && !fitsSubject(m.request, e.on_behalf_of)) throw new Mismatch("envelopes.ndjson: subject");
   return e;
 }
 
@@ -165,9 +166,8 @@ export async function readApprovals(pack, coverage) {
 async function checkUnlisted(pack, coverage, names) {
   const { m, unlisted } = pack;
   if (!unlisted.includes(1)) return;
-  const { agent_id: agent, tool, trace_id: trace } = m.request;
   const missing = new Mismatch("approvals.ndjson: a shown event that is not in it");
-  if (agent === null && tool === null && trace === null) throw missing;
+  if (!filters(m.request)) throw missing;
   for await (const [r, e] of shownAgain(pack, coverage)) {
     if (unlisted[r.sequence_num - 1 - m.begin] === 0) continue;
     const { approval_id: name } = e.payload;

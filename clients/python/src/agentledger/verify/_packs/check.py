@@ -22,7 +22,7 @@ from .agents import read_agents
 from .archive import ACTS, POLICY_FILE, VOTERS, Member, open_archive, reader
 from .comparisons import MAX_COMPARISONS, Comparison, comparison, is_comparison
 from .events import Events
-from .manifest import COUNTS, MAX_DOCUMENT, fits_tool, read_canonical, read_manifest
+from .manifest import COUNTS, MAX_DOCUMENT, filters, fits_subject, fits_tool, read_canonical, read_manifest
 from .source import Source
 from .statements import read_approvals, read_envelope, read_erasures
 from .voters import Vote, Voters
@@ -76,7 +76,7 @@ def check_pack(
     request = m["request"]
     facts.origin, facts.begin, facts.end = m["origin"], m["begin"], m["end"]
     facts.manifest_sha256 = files["manifest.json"].sha256
-    facts.filtered = any(request[n] is not None for n in ("agent_id", "tool", "trace_id"))
+    facts.filtered = filters(request)
     facts.has_envelopes = request["envelopes"]
     _check_checkpoint(m, files, open_note, facts)
     _check_entries(m, files["entries.bin"])
@@ -252,7 +252,7 @@ def _read_records(
             policies.add(r["policy"]["policy_digest"])
         events.show(number, r["signer"] != "system", r["sig_form"] == "canonical")
         last = number
-    if all(m["request"][n] is None for n in ("agent_id", "tool", "trace_id")):
+    if not filters(m["request"]):
         need(events.shown == len(events), "records: not all events of the range")
     need(known.keys() == named, _NAMED)
     return policies
@@ -331,6 +331,7 @@ def _check_envelopes(
             need(request["trace_id"] in (None, e["trace_id"]), "envelopes: trace and request")
             fits = request["tool"] is None or fits_tool(request["tool"], e.get("tool_name"))
             need(fits, "envelopes: tool and request")
+            need(fits_subject(request, e.get("on_behalf_of")), "envelopes: subject and request")
         compared = comparison(r, e)
         if compared is not None and len(comparisons) < MAX_COMPARISONS:
             comparisons.append(compared)

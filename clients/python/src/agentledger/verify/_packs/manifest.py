@@ -95,9 +95,13 @@ def _is_acts(acts: Any, envelopes: bool) -> bool:
 
 
 def _is_request(r: Any) -> bool:
-    if not is_object(r) or frozenset(r) - {"coverage"} != _REQUEST or not isinstance(r["envelopes"], bool):
+    if not is_object(r) or frozenset(r) - {"coverage", "on_behalf_of", "issuer"} != _REQUEST or not isinstance(r["envelopes"], bool):
         return False
     if "coverage" in r and (r["coverage"] is not True or not r["envelopes"]):
+        return False
+    if not all(isinstance(r.get(n, "x"), str) and r.get(n) != "" for n in ("on_behalf_of", "issuer")):
+        return False
+    if "issuer" in r and "on_behalf_of" not in r:
         return False
     forms = (("agent_id", AGENT), ("tool", _GLOB), ("trace_id", ID))
     texts = all(r[n] is None or isinstance(r[n], str) and form.fullmatch(r[n]) for n, form in forms)
@@ -125,6 +129,19 @@ def _check_range(m: dict[str, Any]) -> None:
     need(wanted is None or m["begin"] == wanted, "request: begin and from")
     last = m["tree_size"] if end is None else decimal(end, MAX_NATURAL)
     need(last is None or m["end"] == min(last, m["tree_size"]), "request: end and to")
+
+
+def filters(request: dict[str, Any]) -> bool:
+    """Return whether a request may withhold events of the range."""
+    return "on_behalf_of" in request or any(request[n] is not None for n in ("agent_id", "tool", "trace_id"))
+
+
+def fits_subject(request: dict[str, Any], of: Any) -> bool:
+    """Return whether on_behalf_of of an envelope is of the subject that a request names, and of its issuer, if it names one."""
+    if "on_behalf_of" not in request:
+        return True
+    names = [("on_behalf_of", "subject")] + ([("issuer", "issuer")] if "issuer" in request else [])
+    return is_object(of) and all(of.get(member) == request[name] for name, member in names)
 
 
 def fits_tool(glob: str, tool: str | None) -> bool:
