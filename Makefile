@@ -40,7 +40,7 @@ test: export GOGC ?= 400
 # The Go tests, with those of test-pages. Many of them wait for processes, so more packages than processors run at a time. The
 # packages that take longest begin first, so that none of them runs alone in the end. vet is a part of lint.
 test-go: programs
-	$(PROGRAMS_BUILT) $(GO) test $(TIMEOUT) -vet=off -tags axe -p 5 -parallel 4 ./cmd/... ./web/... ./storage/... ./...
+	$(PROGRAMS_BUILT) $(GO) test $(TIMEOUT) -vet=off -tags axe -p 5 -parallel 4 ./cmd/... ./web/... ./storage/... ./internal/read/... ./...
 
 # The tests in Node.js, one after the other, because some of them use the same node_modules.
 test-node: programs
