@@ -578,7 +578,7 @@ func (w *plantedWorld) compare(found *searcher) {
 
 // sameMember returns the member of the table for a member of another operation with the same body.
 func sameMember(member string) string {
-	member = strings.NewReplacer("postBatch.", "postEvent.", "ByShortPath.", ".", "Steps.[].", "Steps.").Replace(member)
+	member = strings.NewReplacer("postBatch.", "postEvent.", "postBatch#", "postEvent#", "ByShortPath.", ".", "Steps.[].", "Steps.").Replace(member)
 	if text, ok := strings.CutPrefix(member, "evaluatePolicy."); ok && text != "actor_type" && text != "action_kind" {
 		member = "askForApproval." + text
 	}

@@ -164,6 +164,7 @@ func (w *plantedWorld) plantEvents() {
 	w.must("POST", "/v1/ingest/events", w.signed("postEvent"), header)
 	header = w.org.ingest()
 	header.Set("Content-Type", "application/x-ndjson")
+	header.Set("Agentledger-Subject-Token", w.plant("postBatch#Agentledger-Subject-Token"))
 	w.must("POST", "/v1/ingest/events/batch", w.signed("postBatch")+"\n", header)
 }
 
