@@ -111,7 +111,7 @@ IN_PROCESS := ^Test(Clock|CorrectClock|Disk|Document|Half|Heap|Idle|Least|Listen
 #
 # Tests that repeat one sequence of steps for each write, seed or flipped bit, or thousands of times, and tests of other programs, take most of the time there and
 # have nothing to race that other tests leave out. make test runs them.
-UNRACED := VerifiersAgree|ManyQuiet|Nginx|ManyWaiting|CourierEdits|ThereAndBack|Resumed|AtEachWrite|AtEachStatement|Simulation|Oracle|AlertRules|Promtool|Chromium|WithoutScripts|Hostile|MergedPostings|OfEachSize|NaiveScans|Damaged|Flipped|RandomFaults|FailOver|^TestScripts$$|PackVectors|^TestVectors$$|VerifyMutated|TextSearch|^TestActs$$
+UNRACED := VerifiersAgree|ManyQuiet|ErasedValuesBehind|ColumnNamedAgain|OverBlocks|OlderForm|Nginx|ManyWaiting|CourierEdits|ThereAndBack|Resumed|AtEachWrite|AtEachStatement|Simulation|Oracle|AlertRules|Promtool|Chromium|WithoutScripts|Hostile|MergedPostings|OfEachSize|NaiveScans|Damaged|Flipped|RandomFaults|FailOver|^TestScripts$$|PackVectors|^TestVectors$$|VerifyMutated|TextSearch|^TestActs$$
 race: export CGO_ENABLED := 1
 race: export GOGC ?= 400
 race:
