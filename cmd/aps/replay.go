@@ -165,7 +165,7 @@ func (r *replay) enqueueLines(ctx context.Context, in io.Reader) error {
 
 // sendQueued sends the events of a queue over its own connection.
 func (r *replay) sendQueued(ctx context.Context, queue <-chan outgoingEvent) error {
-	service, err := r.command.NewNotifyingClient(func(err error, _ time.Duration) { r.tally.countRetry(err) })
+	service, err := r.command.NewRetryingClient(client.Retry{Notify: func(err error, _ time.Duration) { r.tally.countRetry(err) }}, flags.Subject{})
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (c *sendCommand) Run(ctx context.Context, s *streams) error {
 	if err := c.checkBatchSize(); err != nil {
 		return err
 	}
-	service, err := c.NewSubjectClient(client.Retry{Notify: flags.Notify(s.err)}, c.Subject)
+	service, err := c.NewRetryingClient(client.Retry{Notify: flags.Notify(s.err)}, c.Subject)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func scanEscape(b []byte) (r rune, n int, f flaw) {
 	return (unit-0xd800)<<10 + (low - 0xdc00) + 0x10000, 12, sound
 }
 
-// parseHexUnit reads the UTF-16 code unit of a \uXXXX at the start of b.
+// parseHexUnit reads the UTF-16 code unit of an escape such as \u00e9 at the start of b.
 func parseHexUnit(b []byte) (unit rune, ok bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false

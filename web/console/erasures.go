@@ -40,7 +40,7 @@ func (p *pages) listErasures(r *page.Request) (any, error) {
 		Reasons: reasons(), Filter: readFilters(r, "by", "name"), By: []page.Option{
 			{Value: "agent_id", Title: "an agent"}, {Value: "trace_id", Title: "a trace"},
 			{Value: "principal", Title: "a principal, as agents name it"},
-			{Value: "on_behalf_of", Title: "a user or workload, in whose name agents act"}}}, nil
+			{Value: "on_behalf_of", Title: "a user or workload, on whose behalf agents act"}}}, nil
 }
 
 // checkSure refuses an erasure that the user did not confirm.

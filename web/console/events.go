@@ -21,20 +21,18 @@ func eventFilters() []string {
 
 // eventsView is the content of the list of events.
 type eventsView struct {
-	Live   *page.Live // only on the first page of the latest events
-	Events []wire.ListedEvent
-
+	Live          *page.Live // only on the first page of the latest events
+	Events        []wire.ListedEvent
 	ShowsSubjects bool // an event states on whose behalf it is
-
-	Next        string
-	Indexed     bool
-	LastIndexed id.Index // index of the latest event that the list can contain, if Indexed
-	Filter      filters
-	Filtered    bool
-	Files       streams
-	Predecessor *predecessor
-	LogQuery    string // of links to events of a former log
-	Search      *searched
+	Next          string
+	Indexed       bool
+	LastIndexed   id.Index // index of the latest event that the list can contain, if Indexed
+	Filter        filters
+	Filtered      bool
+	Files         streams
+	Predecessor   *predecessor
+	LogQuery      string // of links to events of a former log
+	Search        *searched
 }
 
 // searched is how far a text search looked.

@@ -61,7 +61,7 @@ const tries = 4
 
 // openGuard returns the guard of one call, which has its own journal.
 func (f *agentFlags) openGuard(s *Streams, signer *client.Signer, name string) (*guard.Guard, error) {
-	service, err := f.NewRetryingClient(client.Retry{Attempts: tries})
+	service, err := f.NewRetryingClient(client.Retry{Attempts: tries}, flags.Subject{})
 	if err != nil {
 		return nil, err
 	}

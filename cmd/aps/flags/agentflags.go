@@ -36,7 +36,7 @@ type Subject struct {
 
 // NewClient returns a client that reports on w when an attempt has failed and it waits for a second or more.
 func (f Service) NewClient(w io.Writer) (*client.Client, error) {
-	return f.NewSubjectClient(client.Retry{Notify: Notify(w)}, Subject{})
+	return f.NewRetryingClient(client.Retry{Notify: Notify(w)}, Subject{})
 }
 
 // Notify returns a function that reports on w when an attempt has failed and the client waits for a second or more.
@@ -48,18 +48,8 @@ func Notify(w io.Writer) func(err error, wait time.Duration) {
 	}
 }
 
-// NewNotifyingClient returns a client that calls notify for each failed attempt that will be retried.
-func (f Service) NewNotifyingClient(notify func(err error, wait time.Duration)) (*client.Client, error) {
-	return f.NewRetryingClient(client.Retry{Notify: notify})
-}
-
-// NewRetryingClient returns a client that retries as configured by r.
-func (f Service) NewRetryingClient(r client.Retry) (*client.Client, error) {
-	return f.NewSubjectClient(r, Subject{})
-}
-
-// NewSubjectClient is NewRetryingClient for a client that sends a subject token.
-func (f Service) NewSubjectClient(r client.Retry, of Subject) (*client.Client, error) {
+// NewRetryingClient returns a client that retries as configured by r, and sends the subject token if of names its file.
+func (f Service) NewRetryingClient(r client.Retry, of Subject) (*client.Client, error) {
 	if f.URL == "" {
 		return nil, errors.New("no service: set --url or APS_URL")
 	}

@@ -210,7 +210,7 @@ func (f agentFlags) newClient() (*client.Client, error) {
 			return nil, fmt.Errorf("--token-file: expected a file with an ingest key: %w", err)
 		}
 	}
-	return flags.Service{URL: f.Service, Token: token}.NewSubjectClient(client.Retry{}, f.Subject)
+	return flags.Service{URL: f.Service, Token: token}.NewRetryingClient(client.Retry{}, f.Subject)
 }
 
 func (c *serveCommand) stateFolder(s Settings) string {

@@ -27,8 +27,7 @@ type Wanted struct {
 }
 
 // ParseWanted parses the parameters of a request: from, to, agent_id, tool, trace_id, on_behalf_of, issuer, envelopes, coverage
-// and columns. It returns
-// fault.Invalid if one is malformed.
+// and columns. It returns fault.Invalid if one is malformed.
 func ParseWanted(values url.Values) (w Wanted, err error) {
 	q, err := eventlist.ParseQuery(values, "", 1)
 	if err != nil {

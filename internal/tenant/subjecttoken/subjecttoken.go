@@ -1,5 +1,5 @@
 // Package subjecttoken verifies that a JWT of an issuer states for whom an agent acts. It hides the discovery of the issuer, its
-// keys and their rotation from callers, who call Verify, or Open for several events.
+// keys and their rotation from callers, who open a token once and compare it with each event.
 //
 // Invariants:
 //
@@ -79,18 +79,6 @@ func New(client Getter, clock func() time.Time) *Verifier {
 	}
 	return &Verifier{client: client, clock: clock, keys: cache.NewLoading(cache.LoadingOptions[string, *keySet]{
 		MaxAge: keysAge, Clock: clock, Limit: maxIssuers})}
-}
-
-// Verify opens a token and reports whether it proves what an event states. Its errors are those of Open and Proof.Proves.
-func (v *Verifier) Verify(of Issuer, token string, stated *event.OnBehalfOf) error {
-	if stated.Issuer != of.URL { // without a look at the token
-		return errNotVerified(errors.New("another issuer"))
-	}
-	proof, err := v.Open(of, token)
-	if err != nil {
-		return err
-	}
-	return proof.Proves(stated)
 }
 
 // Open checks a token by the keys that are cached. It never waits: if the keys are not cached, or if the token names an unknown
