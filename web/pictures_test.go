@@ -84,6 +84,8 @@ func newNorthwind(s *servicetest.Service) *northwind {
 	n.owner.Call(http.MethodPatch, "/v1/console/agents/"+n.Agent.AgentID, map[string]string{"display_name": "Refund bot"}, nil)
 	n.owner.Call(http.MethodPost, "/v1/console/agents", map[string]string{"agent_id": "support-desk", "display_name": "Support desk"}, nil)
 	n.owner.Call(http.MethodPut, "/v1/console/columns", map[string]any{"columns": []string{"amount_usd", "order_id", "customer"}}, nil)
+	n.owner.Call(http.MethodPatch, "/v1/console/ingest-keys/"+n.IngestKey.KeyID, map[string]any{"subject_issuer": map[string]any{
+		"issuer": "https://login.northwind.example", "audience": "https://ledger.northwind.example"}}, nil)
 	n.owner.Call(http.MethodPut, "/v1/console/tool-keys", map[string]any{"keys": []string{toolKey}}, nil)
 	n.owner.Call(http.MethodPost, "/v1/console/policies", map[string]any{"policy_id": "refunds", "name": "Refunds over 500 USD", "rules": []any{
 		map[string]any{"rule_id": "large-refunds", "tool": "payments.refund", "when": "payload.amount_usd > 500", "decision": "allow_with_obligation",
@@ -180,7 +182,7 @@ func (n *northwind) pages() [][2]string {
 		{"activity-search", "/console/activity?q=tool:payments.refund+amount_usd:%3E500+from:this-month"}, {"activity-views", "/console/activity/views"}, {"act", "/console/acts/refund-1"},
 		{"events", "/console/events"}, {"event-console", "/console/events/act-69"}, {"traces", "/console/traces"}, {"runs", "/console/runs"}, {"audit", "/console/audit"}, {"stats", "/console/stats"},
 		{"evidence", "/console/evidence"}, {"coverage", "/console/evidence/coverage"}, {"erasures", "/console/erasures"}, {"policies", "/console/policies"}, {"policy", policy}, {"policy-edit", policy + "/edit"}, {"policy-tests", policy + "/tests"},
-		{"agents", "/console/agents"}, {"agent", agent}, {"agent-key", agent + "/keys/" + n.Agent.KeyID}, {"ingest-keys", "/console/ingest-keys"},
+		{"agents", "/console/agents"}, {"agent", agent}, {"agent-key", agent + "/keys/" + n.Agent.KeyID}, {"ingest-keys", "/console/ingest-keys"}, {"ingest-key", "/console/ingest-keys/" + n.IngestKey.KeyID},
 		{"members", "/console/members"}, {"webhooks", "/console/webhooks"}, {"settings", "/console/settings"}, {"settings-approvals", "/console/settings/approvals"}, {"settings-sign-in", "/console/settings/sign-in"},
 		{"settings-retention", "/console/settings/retention"}, {"settings-columns", "/console/settings/columns"}, {"settings-tool-keys", "/console/settings/tool-keys"}, {"settings-tokens", "/console/settings/tokens"},
 		{"stream-export", "/console/settings/stream-export"}, {"witnesses", "/console/settings/witnesses"}, {"account", "/account"}, {"factors", "/account/factors"}, {"sessions", "/account/sessions"},
