@@ -124,7 +124,7 @@ func ownerPages(s *servicetest.Service) []peoplePage {
 		{path: "/console/settings/retention", shows: []string{"Retention and legal hold"}},
 		{path: "/console/activity/views", shows: []string{"Saved views"}},
 		{path: "/console/settings/columns", shows: []string{"Columns"}},
-		{path: "/console/settings/tool-keys", shows: []string{"Keys of tools"}},
+		{path: "/console/settings/tool-keys", shows: []string{"Tool keys"}},
 		{path: "/console/settings/stream-export", shows: []string{"Stream export"}},
 		{path: "/console/settings/witnesses", shows: []string{"Witnesses"}},
 		{path: "/account", shows: []string{s.Red.Owner}},

@@ -12,7 +12,7 @@ const columnsPage = settingsPage + "/columns"
 
 func (p *pages) columnScreens() []page.Screen {
 	return []page.Screen{
-		{Pattern: columnsPage, Views: p.views, Name: "payloadcolumns", Title: "Columns of payloads", Show: p.showColumns,
+		{Pattern: columnsPage, Views: p.views, Name: "payloadcolumns", Title: "Columns", Show: p.showColumns,
 			Forms: map[string]page.Form{"save": p.putColumns}},
 	}
 }

@@ -12,7 +12,7 @@ const toolKeysPage = settingsPage + "/tool-keys"
 
 func (p *pages) toolKeyScreens() []page.Screen {
 	return []page.Screen{
-		{Pattern: toolKeysPage, Views: p.views, Name: "toolkeys", Title: "Keys of tools", Show: p.showToolKeys,
+		{Pattern: toolKeysPage, Views: p.views, Name: "toolkeys", Title: "Tool keys", Show: p.showToolKeys,
 			Forms: map[string]page.Form{"save": p.putToolKeys}},
 	}
 }
