@@ -6,8 +6,8 @@ PROGRAMS := agentledger aps
 # As releases are built: without C code, which also links faster. Only the race detector needs a C compiler.
 export CGO_ENABLED ?= 0
 
-# Without debugging information, the linker takes a quarter less time. The stacks of panics and races are the same. Without paths of this
-# folder, what is compiled for tests is compiled for releases, too.
+# Without debugging information, the linker takes a quarter less time. The stacks of panics and races are the same. -trimpath
+# leaves the paths of this folder out, so that releases reuse what was compiled for tests.
 export GOFLAGS ?= -ldflags=-w -trimpath
 
 .PHONY: build check test test-python test-typescript test-runtimes test-adapters test-n8n test-pages pictures race lint vuln fuzz fuzz-verifiers interop drill drill-signatures nightly bench soak deploy-check docs release release-check release-install-check clean
@@ -138,8 +138,8 @@ VULNDB ?=
 vuln:
 	./scripts/vuln $(VULNDB)
 
-# Each fuzz target for FUZZTIME. GUIDED compiles everything once more, with counters that lead to inputs that reach new code.
-# Without it (GUIDED=), inputs are random changes of the seeds: enough for a thousand of them.
+# Each fuzz target for FUZZTIME. GUIDED compiles everything once more, with the coverage counters that steer fuzzing to inputs that
+# reach new code. Without them (GUIDED=), seeds are changed at random, which is enough for a thousand inputs.
 FUZZTIME ?= 10s
 GUIDED ?= yes
 fuzz: fuzz-verifiers
