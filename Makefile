@@ -128,9 +128,13 @@ race:
 check:
 	./scripts/check
 
+# Modules of their own, which are checked with this one.
+INTEROP := interop interop/outside interop/acme interop/objects
+
 lint:
 	@test -z "$$(gofmt -l .)" || { echo "not gofmt'ed:"; gofmt -l .; exit 1; }
 	$(GO) vet -tags axe ./...
+	@for module in $(INTEROP) bench; do echo "go vet $$module"; (cd $$module && $(GO) vet -mod=mod ./...) || exit 1; done
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 
 # Known vulnerabilities in code that the module calls. Asks the public database, or reads the copy VULNDB.
@@ -163,10 +167,7 @@ interop:
 	./scripts/npm interop/mcp --ignore-scripts
 	./scripts/npm interop/openid --ignore-scripts
 	./scripts/npm interop/passkeys --ignore-scripts
-	cd interop && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
-	cd interop/outside && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
-	cd interop/acme && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
-	cd interop/objects && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)
+	@for module in $(INTEROP); do (set -x; cd $$module && $(GO) test -mod=mod ./... -count=1 $(TIMEOUT)) || exit 1; done
 
 # SIGKILL of the real server under load, ROUNDS times; the commit path on a file
 # system that loses what was not synced, cut at every sync; the simulation of

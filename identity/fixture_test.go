@@ -31,6 +31,7 @@ import (
 	"github.com/agentledger/agentledger/internal/test/openapitest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 var traffic = openapitest.Of("identity")
@@ -50,6 +51,7 @@ type world struct {
 	t        testing.TB
 	orgs     *org.Orgs
 	accounts *account.Accounts
+	records  *storagetest.Counter // of accounts and mail
 	factors  *factor.Factors
 	options  identity.Options
 	members  *member.Members
@@ -92,11 +94,11 @@ func newWorldOf(t testing.TB, create func(ledgertest.Disclosure) *ledgertest.Ser
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Service, w.orgs = s, orgs
-	w.mail = mail.New(mail.Options{Records: s.Store, Keyring: s.SystemEvents.Keyring, Transport: &w.sent, Clock: s.Clock})
+	w.Service, w.orgs, w.records = s, orgs, &storagetest.Counter{RecordStore: s.Store}
+	w.mail = mail.New(mail.Options{Records: w.records, Keyring: s.SystemEvents.Keyring, Transport: &w.sent, Clock: s.Clock})
 	letters := notify.AccountMail{Outbox: w.mail, PublicURL: publicURL}
 	w.accounts = account.New(account.Options{
-		Records: s.Store, Clock: s.Clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1}, Mail: letters,
+		Records: w.records, Clock: s.Clock, Hashing: account.Hashing{MemoryKiB: 64, Passes: 1}, Mail: letters,
 		Factors: func() account.Factors { return w.factors },
 	})
 	w.quota = &quota.Quota{Records: s.Store, Clock: s.Clock}

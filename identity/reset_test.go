@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http/httptest"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/agentledger/agentledger/internal/deliver/mail"
 	"github.com/agentledger/agentledger/internal/deliver/notify"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
 
 const (
@@ -211,7 +211,7 @@ func TestResetIsBounded(t *testing.T) {
 }
 
 // Addresses with and without an account cannot be told apart: for 100 of each the answer is the same, after the same
-// work and in the same time.
+// reads and writes.
 func TestForgotPasswordTellsNothing(t *testing.T) {
 	w := newWorld(t)
 	const each = 100
@@ -220,32 +220,25 @@ func TestForgotPasswordTellsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	times := map[string][]time.Duration{}
 	for i := range each {
-		for _, kind := range []string{"known", "unknown"} {
+		var work [2]storagetest.Work
+		for n, kind := range []string{"known", "unknown"} {
 			body := fmt.Sprintf(`{"email":"%s-%d@example.com"}`, kind, i)
-			began := time.Now()
-			answer := w.callFrom(fmt.Sprintf("10.0.%d.%d", i, len(kind)), "POST", forgotPath, body)
-			times[kind] = append(times[kind], time.Since(began))
-			answers(t, kind, answer, 204, "")
-			if got := answer.Header(); len(got["Set-Cookie"]) != 0 || len(got["Content-Type"]) != 0 {
-				t.Errorf("%s: got %v", kind, got)
-			}
+			work[n] = w.records.Work(func() {
+				answer := w.callFrom(fmt.Sprintf("10.0.%d.%d", i, n), "POST", forgotPath, body)
+				answers(t, kind, answer, 204, "")
+				if got := answer.Header(); len(got["Set-Cookie"]) != 0 || len(got["Content-Type"]) != 0 {
+					t.Errorf("%s: got %v", kind, got)
+				}
+			})
 		}
-	}
-	known, unknown := median(times["known"]), median(times["unknown"])
-	t.Logf("median of known %v, of unknown %v", known, unknown)
-	if known > 2*unknown || unknown > 2*known {
-		t.Errorf("known %v, unknown %v", known, unknown)
+		if work[0] != work[1] || work[0].Reads == 0 || work[0].Writes == 0 {
+			t.Fatalf("pair %d: known %+v, unknown %+v", i, work[0], work[1])
+		}
 	}
 	if n := len(w.deliver()); n != each {
 		t.Errorf("%d mails, want %d", n, each)
 	}
-}
-
-func median(d []time.Duration) time.Duration {
-	slices.Sort(d)
-	return d[len(d)/2]
 }
 
 // Without a mail server the answer is the same, and nothing is written.

@@ -203,20 +203,23 @@ func TestCallsInTheCallersTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer journal.Close()
-	asked, cancel := context.WithCancel(t.Context())
-	g, err := guard.New(guard.Config{Client: c, Signer: signer, Journal: journal, OnAsk: func(client.Approval) { cancel() }})
+	var stop context.CancelFunc // of the call that runs
+	g, err := guard.New(guard.Config{Client: c, Signer: signer, Journal: journal, OnAsk: func(client.Approval) { stop() }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	callers := map[string]trace.SpanContext{}
 	for tool, want := range map[string]string{"acme.read": "allowed", "acme.customers.delete": "denied", "acme.refund": "waiting"} {
-		ctx, span := tracer.Start(asked, "step of "+tool)
+		var ctx context.Context
+		ctx, stop = context.WithCancel(t.Context())
+		ctx, span := tracer.Start(ctx, "step of "+tool)
 		carrier := propagation.MapCarrier{}
 		propagation.TraceContext{}.Inject(ctx, carrier)
 		_, err := g.Run(ctx, guard.Action{Tool: id.Tool(tool), Traceparent: carrier["traceparent"]}, func(context.Context, guard.Permit) (any, error) { return "done", nil })
 		if (err == nil) != (want == "allowed") {
 			t.Errorf("%s: got %v", tool, err)
 		}
+		stop()
 		span.End()
 		callers["execute_tool "+tool] = span.SpanContext()
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"testing"
@@ -168,28 +169,40 @@ func TestOwnerFinishesAfterMove(t *testing.T) {
 
 // The client of a response that is cut off detects it, with and without a length. A short response is asked for again.
 func TestOwnerDiesWithAnswer(t *testing.T) {
-	for length, next := range map[string]bool{"": false, "40000": false, "100": true} {
+	first := strings.Repeat("half", 4<<10) // more than package http keeps back
+	for _, test := range []struct {
+		length, first string
+		next          bool
+	}{{"", first, false}, {"40000", first, false}, {"100", "half", true}} {
+		begun := make(chan struct{}) // the client has a part of the response
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotFirstResponseByte: func() { close(begun) }})
 		var s *service
 		s = newService(t, 3, func(n *node, w http.ResponseWriter, r *http.Request) error {
 			if n != s.nodes[0] {
 				return hello(n, w, r)
 			}
-			if length != "" {
-				w.Header().Set("Content-Length", length)
+			if test.length != "" {
+				w.Header().Set("Content-Length", test.length)
 			}
-			_, _ = io.WriteString(w, "half")
+			_, _ = io.WriteString(w, test.first)
 			_ = http.NewResponseController(w).Flush()
+			if !test.next {
+				select {
+				case <-begun:
+				case <-r.Context().Done():
+				}
+			}
 			s.move(red, s.nodes[1])
 			n.kill()
 			<-r.Context().Done()
 			return errors.New("killed")
 		})
-		g := s.passer().ask(t.Context(), "GET", "/red/x", nil)
-		if next {
+		g := s.passer().ask(ctx, "GET", "/red/x", nil)
+		if test.next {
 			g.want(t, 200, "GET /red/x")
 			g.wantNode(t, s.nodes[1])
 		} else if g.err == nil {
-			t.Errorf("length %q: got %d %q as if it were whole", length, g.status, g.body)
+			t.Errorf("length %q: got %d %q as if it were whole", test.length, g.status, g.body)
 		}
 	}
 }

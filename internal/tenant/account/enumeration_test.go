@@ -4,53 +4,21 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/agentledger/agentledger/fault"
-	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/tenant/account"
 	"github.com/agentledger/agentledger/storage"
+	"github.com/agentledger/agentledger/storage/storagetest"
 )
-
-// counting counts the calls of a store.
-type counting struct {
-	storage.RecordStore
-	reads, writes, changes atomic.Int64
-}
-
-func (c *counting) Get(ctx context.Context, t id.Tenant, kind storage.Kind, key string) (storage.Record, error) {
-	c.reads.Add(1)
-	return c.RecordStore.Get(ctx, t, kind, key)
-}
-
-func (c *counting) Scan(ctx context.Context, t id.Tenant, kind storage.Kind, begin, end string, limit int) ([]storage.Record, error) {
-	c.reads.Add(1)
-	return c.RecordStore.Scan(ctx, t, kind, begin, end, limit)
-}
-
-func (c *counting) Write(ctx context.Context, t id.Tenant, changes []storage.Change) error {
-	c.writes.Add(1)
-	c.changes.Add(int64(len(changes)))
-	return c.RecordStore.Write(ctx, t, changes)
-}
-
-// work is the work of one call: reads, writes and written records.
-func (c *counting) work(do func()) [3]int64 {
-	c.reads.Store(0)
-	c.writes.Store(0)
-	c.changes.Store(0)
-	do()
-	return [3]int64{c.reads.Load(), c.writes.Load(), c.changes.Load()}
-}
 
 // 100 addresses with an account and 100 without one cannot be told apart by a wrong or a forgotten password: each has
 // the same answer after the same reads and writes. Of each pair, the known one takes longer about as often as the
 // unknown one.
 func TestEnumeration(t *testing.T) {
 	w := newWorld(t)
-	store := &counting{RecordStore: w.store}
+	store := &storagetest.Counter{RecordStore: w.store}
 	accounts := account.New(account.Options{Records: store, Clock: w.clock, Hashing: account.Hashing{MemoryKiB: 1024, Passes: 1},
 		Limits: account.Limits{AddressBurst: 1000}, Resets: account.Limits{AddressBurst: 1000}})
 	const pairs = 100
@@ -78,7 +46,7 @@ func TestEnumeration(t *testing.T) {
 	} {
 		longer := 0
 		for i := range pairs {
-			var work [2][3]int64
+			var work [2]storagetest.Work
 			var took [2]time.Duration
 			order := []int{0, 1}
 			if i%2 == 1 {
@@ -86,7 +54,7 @@ func TestEnumeration(t *testing.T) {
 			}
 			for _, kind := range order {
 				email := fmt.Sprintf("%s-%d@example.com", []string{"known", "unknown"}[kind], i)
-				work[kind] = store.work(func() {
+				work[kind] = store.Work(func() {
 					began := time.Now()
 					if err := call(email); err != nil {
 						t.Fatal(err)
@@ -94,8 +62,8 @@ func TestEnumeration(t *testing.T) {
 					took[kind] = time.Since(began)
 				})
 			}
-			if work[0] != work[1] || work[0][0] == 0 {
-				t.Fatalf("%s, pair %d: known reads, writes, changes %v, unknown %v", name, i, work[0], work[1])
+			if work[0] != work[1] || work[0].Reads == 0 {
+				t.Fatalf("%s, pair %d: known %+v, unknown %+v", name, i, work[0], work[1])
 			}
 			if took[0] > took[1] {
 				longer++
