@@ -45,7 +45,7 @@ func (p *Policy) Times(cosignatures []Cosignature, now id.Instant) Times {
 			usable = append(usable, c)
 		}
 	}
-	if p.Quorum == None || !p.Reached(usable) {
+	if !p.AsksForWitnesses() || !p.Reached(usable) {
 		return t
 	}
 	sort.SliceStable(usable, func(i, j int) bool { return usable[i].Time < usable[j].Time })

@@ -130,6 +130,9 @@ func (p *Policy) Cosignatures(n tlog.Note) []Cosignature {
 	return all
 }
 
+// AsksForWitnesses reports whether the policy's quorum requires any cosignature.
+func (p *Policy) AsksForWitnesses() bool { return p.Quorum != None }
+
 // Reached reports whether the cosignatures reach the quorum.
 func (p *Policy) Reached(by []Cosignature) bool {
 	seen := make(map[tlog.WitnessKey]bool, len(by))
@@ -141,7 +144,7 @@ func (p *Policy) Reached(by []Cosignature) bool {
 
 // Quorate reports whether the witnesses for which cosigned returns true reach the quorum.
 func (p *Policy) Quorate(cosigned func(tlog.WitnessKey) bool) bool {
-	if p.Quorum == None {
+	if !p.AsksForWitnesses() {
 		return true
 	}
 	witnessed := make(map[string]bool, len(p.Witnesses)+len(p.Groups))

@@ -106,7 +106,7 @@ func TestMarksInChromium(t *testing.T) {
 	b, page := chromium.New(t), server.URL+redEvent
 
 	all := map[string]string{"envelope": "ok: proved", "signature": "ok: proved", "record": "ok: proved", "chain": "ok: proved",
-		"inclusion": "ok: proved", "checkpoint": "ok: proved", "witnesses": "none: the log's policy asks for none"}
+		"inclusion": "ok: proved", "checkpoint": "ok: proved", "witnesses": "none: no policy asks for any"}
 	with := func(changes map[string]string) map[string]string {
 		changed := map[string]string{}
 		for _, m := range []map[string]string{all, changes} {

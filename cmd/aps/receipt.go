@@ -110,9 +110,9 @@ func printReceipt(s *streams, r receiptReport) error {
 		verdictLine(&r.OK, "receipt", "the path leads from the entry to a root that is signed by the key given"),
 	}
 	if r.OK {
-		lines = append(lines, fmt.Sprintf("proved: entry %d of %d. "+
+		lines = append(lines, fmt.Sprintf("proved: entry %d in a tree of %d entries. "+
 			"A COSE receipt does not show the chain, the event and cosignatures; a bundle does",
-			r.LogIndex.Sequence(), r.TreeSize))
+			r.LogIndex, r.TreeSize))
 	}
 	return s.printLine("%s", strings.Join(softenFailures(lines, r.UnknownKeys), "\n"))
 }

@@ -13,7 +13,7 @@ import (
 // bundleReport is the JSON output of verify for a bundle.
 type bundleReport struct {
 	verify.Report
-	QuorumOK *bool `json:"quorum_ok,omitzero"` // enough witnesses of the policy have cosigned; absent without a policy
+	QuorumOK *bool `json:"quorum_ok,omitzero"` // enough witnesses of the policy have cosigned; absent unless the policy asks for any
 	// QuorumTime is when a quorum had cosigned; absent if the cosignatures prove no time.
 	QuorumTime *id.Instant `json:"quorum_time,omitzero"`
 	// DirectoryQuorumOK and DirectoryQuorumTime are the same of the directory's policy
@@ -116,9 +116,9 @@ func printProof(s *streams, r proofReport) error {
 	}
 	lines = append(lines, quorumLines(r.QuorumOK, r.QuorumTime, r.Cosignatures, "")...)
 	if r.OK && (r.QuorumOK == nil || *r.QuorumOK) {
-		lines = append(lines, fmt.Sprintf("proved: entry %d of %d. "+
+		lines = append(lines, fmt.Sprintf("proved: entry %d in a tree of %d entries. "+
 			"A tlog-proof says nothing about the chain and the event; a bundle does",
-			r.LogIndex.Sequence(), r.TreeSize))
+			r.LogIndex, r.TreeSize))
 	}
 	return s.printLine("%s", strings.Join(softenFailures(lines, r.UnknownKeys), "\n"))
 }

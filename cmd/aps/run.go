@@ -61,7 +61,7 @@ func runProgram(ctx context.Context, args []string, stdin io.Reader, stdout, std
 	command.BindTo(ctx, (*context.Context)(nil))
 	return command.Run(
 		&streams{in: stdin, out: stdout, err: stderr, json: p.JSON},
-		&people.Terminal{In: stdin, Out: stdout, JSON: p.JSON},
+		&people.Terminal{In: stdin, Out: stdout, Err: stderr, JSON: p.JSON},
 		&acts.Streams{In: stdin, Out: stdout, Err: stderr},
 	)
 }

@@ -132,10 +132,10 @@ func TestVerifyProofText(t *testing.T) {
 		status int
 		want   string // in output or report
 	}{
-		"whole":                     {text, []string{"--key", key, "--entry", entry}, 0, "proved: entry 4 of 6."},
-		"by another key of the log": {text, []string{"--key", renamed(t, key, 9), "--keys", savedKeys(t, renamed(t, key, 9), key), "--entry", entry}, 0, "proved: entry 4 of 6."},
+		"whole":                     {text, []string{"--key", key, "--entry", entry}, 0, "proved: entry 3 in a tree of 6 entries."},
+		"by another key of the log": {text, []string{"--key", renamed(t, key, 9), "--keys", savedKeys(t, renamed(t, key, 9), key), "--entry", entry}, 0, "proved: entry 3 in a tree of 6 entries."},
 		"JSON":                      {text, []string{"--key", key, "--entry", entry, "--json"}, 0, `{"checkpoint_ok":true,"inclusion_ok":true,"ok":true,"origin":"log.example/o/ab000000-0000-0000-0000-000000000001","log_index":3,"tree_size":6,"cosignatures":[],"errors":[]}`},
-		"a line end behind it":      {text, []string{"--key", key, "--entry", written(t, load(t, entry)+"\n")}, 0, "proved: entry 4 of 6."},
+		"a line end behind it":      {text, []string{"--key", key, "--entry", written(t, load(t, entry)+"\n")}, 0, "proved: entry 3 in a tree of 6 entries."},
 		"two line ends behind it":   {text, []string{"--key", key, "--entry", written(t, load(t, entry)+"\n\n")}, 1, "not proved: inclusion: "},
 		"another entry":             {text, []string{"--key", key, "--entry", wrong}, 1, "FAIL  inclusion"},
 		"another key":               {text, []string{"--key", other, "--entry", entry}, 2, "can't tell: signed by the key " + signerOf(key) + ", "},
@@ -182,12 +182,12 @@ func TestVerifyReceipt(t *testing.T) {
 		status int
 		want   string // in output or report
 	}{
-		"whole":                     {receipt, []string{"--key", key, "--entry", entry}, 0, "proved: entry 4 of 6."},
-		"by another key of the log": {receipt, []string{"--key", renamed(t, key, 9), "--keys", savedKeys(t, renamed(t, key, 9), key), "--entry", entry}, 0, "proved: entry 4 of 6."},
+		"whole":                     {receipt, []string{"--key", key, "--entry", entry}, 0, "proved: entry 3 in a tree of 6 entries."},
+		"by another key of the log": {receipt, []string{"--key", renamed(t, key, 9), "--keys", savedKeys(t, renamed(t, key, 9), key), "--entry", entry}, 0, "proved: entry 3 in a tree of 6 entries."},
 		"JSON":                      {receipt, []string{"--key", key, "--entry", entry, "--json"}, 0, `{"ok":true,"origin":"log.example/o/ab000000-0000-0000-0000-000000000001","log_index":3,"tree_size":6,"root_hash":"`},
-		"a line end behind it":      {receipt, []string{"--key", key, "--entry", written(t, load(t, entry)+"\n")}, 0, "proved: entry 4 of 6."},
+		"a line end behind it":      {receipt, []string{"--key", key, "--entry", written(t, load(t, entry)+"\n")}, 0, "proved: entry 3 in a tree of 6 entries."},
 		"two line ends behind it":   {receipt, []string{"--key", key, "--entry", written(t, load(t, entry)+"\n\n")}, 1, "not proved: "},
-		"policy without witnesses":  {receipt, []string{"--policy", quorum("quorum none\n"), "--entry", entry}, 0, "proved: entry 4 of 6."},
+		"policy without witnesses":  {receipt, []string{"--policy", quorum("quorum none\n"), "--entry", entry}, 0, "proved: entry 3 in a tree of 6 entries."},
 		"policy with witnesses":     {receipt, []string{"--policy", quorum(byWitness), "--entry", entry}, 2, "a COSE receipt has no cosignatures"},
 		"another entry":             {receipt, []string{"--key", key, "--entry", wrong}, 1, "not proved: entry and index"},
 		"of another entry":          {other5, []string{"--key", key, "--entry", entry}, 1, "not proved: entry and index"},

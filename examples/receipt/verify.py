@@ -98,4 +98,4 @@ if header[15][2] != f"tree {size}" or json.loads(entry)["seq"] != index + 1:
     sys.exit("not proved: the entry has another place")
 if not signed_by(base64.b64decode(key)[1:], message, signature):
     sys.exit("not proved: the key did not sign the root that the path leads to")
-print(f"proved: entry {index + 1} of {size} of {name}")
+print(f"proved: entry {index} in a tree of {size} entries of {name}")

@@ -16,6 +16,7 @@ import (
 )
 
 var (
+	pageLinks  = regexp.MustCompile(`<http://localhost:8080(/[^>]*)>`)
 	codeBlocks = regexp.MustCompile("(?ms)^```(sh|console|json)\n(.*?)^```")
 	words      = regexp.MustCompile(`\S*[A-Za-z]\S*`)
 
@@ -75,7 +76,7 @@ func TestQuickStarts(t *testing.T) {
 		replacer *strings.Replacer
 	}{
 		{"README.md", 900, 8, shared},
-		{"docs/quickstart/python.md", 500, 4, shared},
+		{"docs/quickstart/python.md", 500, 5, shared},
 		{"docs/quickstart/typescript.md", 500, 4, shared},
 		{"docs/quickstart/go.md", 500, 4, shared},
 		{"docs/quickstart/mcp.md", 500, 5, shared},
@@ -96,6 +97,16 @@ func TestQuickStarts(t *testing.T) {
 				t.Fatalf("the page has %d blocks of commands, want %d", len(blocks), tc.blocks)
 			}
 			follow(t, blocks, tc.replacer, environment)
+			for _, link := range pageLinks.FindAllStringSubmatch(text, -1) {
+				answer, err := http.Get(s.URL + link[1]) // a page for members leads to the sign-in
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer.Body.Close()
+				if answer.StatusCode != http.StatusOK {
+					t.Errorf("%s: got status %d, want 200", link[1], answer.StatusCode)
+				}
+			}
 		})
 	}
 	var acts struct{ Acts []struct{ Outcome string } }

@@ -1,16 +1,15 @@
 package people
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/commandline"
 	"github.com/agentledger/agentledger/internal/secret"
 	"github.com/agentledger/agentledger/internal/syncs"
 )
@@ -55,7 +54,7 @@ func (f *personFlags) openSession(ctx context.Context, t *Terminal) (*session, e
 // signIn opens a session with the password.
 func (f *personFlags) signIn(ctx context.Context, t *Terminal, s *session) error {
 	syncs.BeginStep(ctx, "", "") // the password may be typed
-	password, err := readPassword(t.In)
+	password, err := readPassword(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -97,15 +96,15 @@ func (f *personFlags) bringCode(ctx context.Context, s *session, cookies []*http
 		map[string]any{"code": code}, nil)
 }
 
-func readPassword(in io.Reader) (string, error) {
+func readPassword(ctx context.Context, t *Terminal) (string, error) {
 	if password := secret.Getenv("APS_PASSWORD"); password != "" {
 		return password, nil
 	}
-	line, err := bufio.NewReader(io.LimitReader(in, 4<<10)).ReadString('\n')
-	if password := secret.TrimLineEnd(line); password != "" {
-		return password, nil
+	password, err := commandline.ReadSecret(ctx, t.In, t.Err, "Password")
+	if password == "" {
+		return "", errors.Join(errors.New("no password: set APS_PASSWORD or write it to standard input"), err)
 	}
-	return "", errors.Join(errors.New("no password: set APS_PASSWORD or write it to standard input"), err)
+	return password, err
 }
 
 // LoginCommand is aps login.

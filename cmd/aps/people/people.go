@@ -40,7 +40,8 @@ type Commands struct {
 type Terminal struct {
 	In   io.Reader
 	Out  io.Writer
-	JSON bool // results as JSON, one value per line
+	Err  io.Writer // for questions
+	JSON bool      // results as JSON, one value per line
 }
 
 // PrintLine prints one line. On a terminal its first word is coloured if it is a verdict.

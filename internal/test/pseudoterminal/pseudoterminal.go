@@ -14,6 +14,13 @@ import (
 // Open returns a terminal for a program under test, and a function that returns what was written to it so far and closes it.
 func Open(t testing.TB) (terminal *os.File, read func() string) {
 	t.Helper()
+	terminal, _, read = OpenTyped(t)
+	return terminal, read
+}
+
+// OpenTyped is Open, and also returns a function that types a line.
+func OpenTyped(t testing.TB) (terminal *os.File, typeLine func(string), read func() string) {
+	t.Helper()
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +50,8 @@ func Open(t testing.TB) (terminal *os.File, read func() string) {
 			}
 		}
 	}()
-	return terminal, func() string {
+	typeLine = func(line string) { _, _ = other.WriteString(line + "\n") }
+	return terminal, typeLine, func() string {
 		terminal.Close()
 		return <-text
 	}

@@ -32,11 +32,10 @@ function judge(step, bundle, result, trust) {
 
 function witnesses({ report }) {
   const by = report.cosignatures.map((c) => [c.name, timeWords(c)]);
-  if (report.quorum_ok === undefined) return { state: "none", words: "no policy to count them by", numbers: by };
+  if (report.quorum_ok === undefined) return { state: "none", words: "no policy asks for any", numbers: by };
   if (report.quorum_ok === false) {
     return { state: "fail", words: "too few witnesses of the policy have cosigned the checkpoint", numbers: by };
   }
-  if (by.length === 0) return { state: "none", words: "the log's policy asks for none" };
   const time = report.quorum_time ? `a quorum of them by ${report.quorum_time}` : "but that proves no time";
   return { state: "ok", words: `${by.length} cosigned, ${time}`, numbers: by };
 }

@@ -111,6 +111,11 @@ export class Policy {
     return all;
   }
 
+  /** Whether the quorum requires any cosignature. */
+  get asksForWitnesses() {
+    return this.quorum !== "none";
+  }
+
   /** Reports whether cosignatures reach the quorum. */
   isReached(cosignatures) {
     const by = new Set(cosignatures.map((c) => c.witness));
@@ -118,7 +123,7 @@ export class Policy {
       const group = this.groups.get(name);
       return group ? group.members.filter(reached).length >= group.k : by.has(name);
     };
-    return this.quorum === "none" || reached(this.quorum);
+    return !this.asksForWitnesses || reached(this.quorum);
   }
 
   /**
@@ -130,7 +135,7 @@ export class Policy {
   times(cosignatures, now) {
     const ahead = cosignatures.filter((c) => isAhead(c.time, now));
     const usable = cosignatures.filter((c) => !isAhead(c.time, now)).sort((a, b) => (a.time < b.time ? -1 : 1));
-    if (this.quorum === "none" || !this.isReached(usable)) return { by: undefined, since: undefined, ahead };
+    if (!this.asksForWitnesses || !this.isReached(usable)) return { by: undefined, since: undefined, ahead };
     const by = this.#completing(usable);
     return { by, since: this.#completing(usable.reverse()), ahead };
   }

@@ -90,9 +90,10 @@ export class Trust {
     throw Object.assign(why, { unknown: unknownSigners(note, this.known) });
   }
 
-  /** Resolves to whether enough witnesses cosigned; undefined without a policy. */
+  /** Resolves to whether enough witnesses cosigned; undefined unless the policy asks for any. */
   async quorum(note) {
-    return this.policy && this.policy.isReached(await this.policy.cosignatures(note));
+    if (!this.policy?.asksForWitnesses) return undefined;
+    return this.policy.isReached(await this.policy.cosignatures(note));
   }
 
   /** Resolves to the time by which a quorum had cosigned; undefined if the cosignatures prove none. */

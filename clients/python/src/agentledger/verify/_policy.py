@@ -70,16 +70,21 @@ class Policy:
                 continue
         return found
 
+    @property
+    def asks_for_witnesses(self) -> bool:
+        """Whether the quorum requires any cosignature."""
+        return self.quorum != "none"
+
     def reached(self, cosignatures: list[Cosignature]) -> bool:
         """Return whether the cosigners reach the quorum."""
         names = {c.name for c in cosignatures}
-        return self.quorum == "none" or self._holds(self.quorum, names)
+        return not self.asks_for_witnesses or self._holds(self.quorum, names)
 
     def times(self, cosignatures: list[Cosignature], now: float) -> Times:
         """Return the times that cosignatures prove at the time now, in seconds since 1970."""
         ahead = [c for c in cosignatures if is_ahead(c.time, now)]
         usable = sorted((c for c in cosignatures if not is_ahead(c.time, now)), key=lambda c: c.time)
-        if self.quorum == "none" or not self.reached(usable):
+        if not self.asks_for_witnesses or not self.reached(usable):
             return Times(None, None, ahead)
         return Times(self._completing(usable), self._completing(usable[::-1]), ahead)
 

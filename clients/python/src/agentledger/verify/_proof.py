@@ -50,7 +50,7 @@ class ProofResult:
         lines += quorum_lines(self.quorum_ok, self.quorum_time, self.cosignatures, "")
         if self.outcome is Outcome.PROVED and self.checkpoint:
             lines.append(
-                f"proved: entry {self.index + 1} of {self.checkpoint.size}. "
+                f"proved: entry {self.index} in a tree of {self.checkpoint.size} entries. "
                 "A tlog-proof says nothing about the chain and the event; a bundle does"
             )
         return "\n".join(soften(lines, self.unknown_keys))
