@@ -14,12 +14,15 @@ import (
 // ReceiptHeader is the first line of a receipt.
 const ReceiptHeader = "agentledger/receipt/v1"
 
-// none takes the place of approval and nonce in the receipt of an action without an approval.
+// none takes the place of the approval in a receipt without one.
 const none = "-"
 
 // Receipt is a tool's statement that it was asked to perform an action and how it answered: a C2SP
 // signed note under the tool's own key, whose name is the tool's, such as did:web:payments.example.
 // Only the holder of that key can make it, so it is more than what the agent says about itself.
+//
+// With an approval, the tool has checked its grant. Without one it has checked none: organization,
+// agent and intent are what the request stated.
 //
 // The text has nine lines:
 //
@@ -29,7 +32,7 @@ const none = "-"
 //	<tool_name>
 //	<action_digest, hex>
 //	<approval_id, or ->
-//	<nonce of the grant, 32 hex digits, or ->
+//	<nonce of the grant, 32 hex digits; without an approval the event_id of the intent>
 //	<HTTP status of the answer, 200 to 599>
 //	<time of the answer, YYYY-MM-DDThh:mm:ss.sssZ>
 type Receipt struct {
@@ -37,21 +40,22 @@ type Receipt struct {
 	Agent        id.Agent
 	Tool         id.Tool
 	ActionDigest id.Hash
-	Approval     string // approval_id, or "" for an action without an approval
-	Nonce        Nonce  // of the grant; zero without an approval
-	Status       int    // HTTP status, 200 to 599
+	Approval     string   // approval_id, or "" if the tool checked no grant
+	Nonce        Nonce    // of the grant; zero without an approval
+	Intent       id.Event // without an approval the event that announced the action; otherwise ""
+	Status       int      // HTTP status, 200 to 599
 	At           id.Instant
 }
 
 // Text returns the signed text.
 func (r Receipt) Text() string {
-	approval, nonce := none, none
+	approval, by := none, string(r.Intent)
 	if r.Approval != "" {
-		approval, nonce = r.Approval, hex.EncodeToString(r.Nonce[:])
+		approval, by = r.Approval, hex.EncodeToString(r.Nonce[:])
 	}
 	return strings.Join([]string{
 		ReceiptHeader, r.Organization.String(), string(r.Agent), string(r.Tool), r.ActionDigest.String(),
-		approval, nonce, strconv.Itoa(r.Status), r.At.String(),
+		approval, by, strconv.Itoa(r.Status), r.At.String(),
 	}, "\n") + "\n"
 }
 
@@ -101,7 +105,11 @@ func parseReceiptText(text string) (r Receipt, err error) {
 	if r.ActionDigest, err = id.ParseHash(lines[4]); err != nil {
 		return Receipt{}, fmt.Errorf("parse receipt: digest: %w", ErrMalformed)
 	}
-	if lines[5] != none {
+	if lines[5] == none {
+		if r.Intent = id.Event(lines[6]); !event.ValidEvent(lines[6]) {
+			return Receipt{}, fmt.Errorf("parse receipt: intent: %w", ErrMalformed)
+		}
+	} else {
 		r.Approval = lines[5]
 		if n, err := hex.Decode(r.Nonce[:], []byte(lines[6][:min(len(lines[6]), 32)])); err != nil || n != len(r.Nonce) || !isValidApprovalID(r.Approval) {
 			return Receipt{}, fmt.Errorf("parse receipt: grant: %w", ErrMalformed)

@@ -57,10 +57,12 @@ func makeReceipts(t *testing.T, key tlog.SignerKey) []receiptVector {
 		}
 		expect := map[string]any{
 			"organization_id": r.Organization.String(), "agent_id": string(r.Agent), "tool_name": string(r.Tool), "action_digest": r.ActionDigest.String(),
-			"approval_id": nil, "nonce": nil, "status": r.Status, "at": r.At.String(),
+			"approval_id": nil, "nonce": nil, "intent_event_id": nil, "status": r.Status, "at": r.At.String(),
 		}
 		if r.Approval != "" {
 			expect["approval_id"], expect["nonce"] = r.Approval, strings.Split(r.Text(), "\n")[6]
+		} else {
+			expect["intent_event_id"] = string(r.Intent)
 		}
 		list = append(list, receiptVector{name, note, "accept", expect})
 		return string(note)
@@ -70,8 +72,12 @@ func makeReceipts(t *testing.T, key tlog.SignerKey) []receiptVector {
 	failed.Status = 599
 	accept("the highest status", failed)
 	plain := r
-	plain.Approval, plain.Nonce = "", grant.Nonce{}
+	plain.Approval, plain.Nonce, plain.Intent = "", grant.Nonce{}, "evt_1"
 	accept("an action without an approval", plain)
+	plain.Intent = id.Event(strings.Repeat("A:b.c-d_", 16))
+	accept("the longest intent", plain)
+	plain.Intent = "07000000000000000000000000000000"
+	accept("an intent that looks like a nonce", plain)
 	refuse := func(name, note string) {
 		list = append(list, receiptVector{Name: name, Note: []byte(note), Verdict: "refuse"})
 	}
@@ -91,7 +97,10 @@ func makeReceipts(t *testing.T, key tlog.SignerKey) []receiptVector {
 		{"another version", "receipt/v1", "receipt/v2"}, {"a grant", "receipt/v1", "grant/v1"},
 		{"an organization in upper case", "8d0f6d0a", "8D0F6D0A"}, {"no organization", "8d0f6d0a-5b1c-4c55-9a52-0c8d7c6f1e11", ""},
 		{"a bad agent", "agt_support", "agt support"}, {"a bad tool", "shop.refund", "shop..refund"}, {"a digest in upper case", "010203", "01020A"},
-		{"a short digest", "010203", "0203"}, {"a bad approval", "apr_1", "apr-1"}, {"no approval but a nonce", "apr_1", "-"},
+		{"a short digest", "010203", "0203"}, {"a bad approval", "apr_1", "apr-1"}, {"neither approval nor intent", "apr_1\n07000000000000000000000000000000", "-\n"},
+		{"an intent with a space", "apr_1\n07000000000000000000000000000000", "-\nevt 1"}, {"an intent of one point", "apr_1\n07000000000000000000000000000000", "-\n."},
+		{"an intent that is too long", "apr_1\n07000000000000000000000000000000", "-\n" + strings.Repeat("e", 129)},
+		{"an approval with an intent", "07000000000000000000000000000000", "evt_1"},
 		{"no nonce but an approval", "07000000000000000000000000000000", "-"}, {"a short nonce", "0700", "07"}, {"a long nonce", "0700", "070000"},
 		{"status 199", "\n200\n", "\n199\n"}, {"status 600", "\n200\n", "\n600\n"}, {"status 0200", "\n200\n", "\n0200\n"}, {"status +200", "\n200\n", "\n+200\n"},
 		{"a time without milliseconds", ".123Z", "Z"}, {"a time that does not exist", "2027-01-15", "2027-02-30"},

@@ -1,8 +1,10 @@
 package granthttp
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"io"
 	"net/http"
 	"regexp"
@@ -11,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
@@ -24,39 +27,49 @@ type request struct {
 	parameters []parameter
 }
 
-// compare reads the body and returns it, and the tool, if the grant is for this action.
-func (c *Checker) compare(r *http.Request, g grant.Grant, q request) ([]byte, id.Tool, *refusal) {
+// readAction returns the request with its whole body, and adds tool and digest of its action to the receipt, which has organization
+// and agent. other is the refusal of a payload that is not one of this request.
+func (q request) readAction(r *http.Request, receipt *grant.Receipt, other *refusal) (*http.Request, *refusal) {
 	body, refused := readBody(r)
 	if refused != nil {
-		return nil, "", refused
+		return nil, refused
 	}
 	tool, arguments, refused := q.describe(r, body)
 	if refused != nil {
-		return nil, "", refused
+		return nil, refused
 	}
-	other := refuse(403, "other_action", "The grant is for another action")
 	payload, err := grant.RecordArguments(arguments)
 	if err != nil {
-		return nil, "", refuse(400, "bad_request", "The body must be a JSON object")
+		return nil, refuse(400, "bad_request", "The body must be a JSON object")
 	}
 	if call := headerValue(r.Header, CallHeader); call != "" {
-		approved, err := decode(call, maxCall)
+		recorded, err := decode(call, maxCall)
 		if err != nil {
-			return nil, "", other
+			return nil, other
 		}
-		if payload, err = grant.CheckCall(approved, arguments); err != nil {
-			return nil, "", other
+		if payload, err = grant.CheckCall(recorded, arguments); err != nil {
+			return nil, other
 		}
 	}
-	organization, err := g.Origin.Organization()
-	if err != nil {
-		return nil, "", other
+	receipt.Tool = tool
+	receipt.ActionDigest = grant.Action{Organization: receipt.Organization, Agent: receipt.Agent, Tool: tool, Payload: payload}.Digest()
+	permitted := r.WithContext(r.Context())
+	permitted.Body, permitted.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return permitted, nil
+}
+
+// parseIntent returns what the value of IntentHeader states.
+func parseIntent(text string) (receipt grant.Receipt, err error) {
+	parts := strings.Split(text, " ")
+	if len(parts) != 3 || !event.ValidAgent(parts[1]) || !event.ValidEvent(parts[2]) {
+		return receipt, errors.New("intent: parts")
 	}
-	action := grant.Action{Organization: organization, Agent: g.Agent, Tool: tool, Payload: payload}
-	if action.Digest() != g.ActionDigest {
-		return nil, "", other
+	receipt.Agent, receipt.Intent = id.Agent(parts[1]), id.Event(parts[2])
+	receipt.Organization, err = id.ParseOrganization(parts[0])
+	if err == nil && receipt.Organization.String() != parts[0] {
+		err = errors.New("intent: spelling of the organization")
 	}
-	return body, tool, nil
+	return receipt, err
 }
 
 func readBody(r *http.Request) ([]byte, *refusal) {

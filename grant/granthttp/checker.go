@@ -17,13 +17,12 @@
 package granthttp
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,6 +38,9 @@ import (
 const (
 	GrantHeader = "Agentledger-Grant" // base64 of the signed note
 	CallHeader  = "Agentledger-Call"  // base64 of the approved payload, if it has a guard's members
+	// IntentHeader asks for a receipt of a request without a grant: organization, agent and event_id
+	// of its intent, with a space between them. CallHeader then has the intent's payload.
+	IntentHeader = "Agentledger-Intent"
 )
 
 // Bounds of a request and of a configuration.
@@ -56,7 +58,8 @@ const Leeway id.Instant = 2000
 
 // Config declares the tools of a server. Its JSON form is the configuration file of aps grant serve.
 type Config struct {
-	// Keys are the verifier keys of the grants, as transparency/keys lists them with the use grant.
+	// Keys are the verifier keys of the grants, as transparency/keys lists them with the use grant. There
+	// may be none if all Routes are optional.
 	Keys []string `json:"keys"`
 	// Routes are the requests that need a grant. The first that matches counts.
 	Routes []Route `json:"routes"`
@@ -64,7 +67,7 @@ type Config struct {
 	// "<METHOD> <path>" for a path without parameters.
 	Open []string `json:"open,omitzero"`
 	// Receipts is the server's own key, by which Wrap signs a receipt of each action that it passes
-	// on. If nil, there are no receipts.
+	// on with a grant, or on an optional route with IntentHeader. If nil, there are no receipts.
 	Receipts *tlog.SignerKey `json:"-"`
 }
 
@@ -80,6 +83,8 @@ type Route struct {
 	// http.<method>, and the payload has method, host, path, query and the SHA-256 of the body. Host is
 	// the name under which agents address this server. The Host header is not read.
 	Host string `json:"host,omitzero"`
+	// Optional passes requests without a grant on too. A grant that is sent is checked all the same.
+	Optional bool `json:"optional,omitzero"`
 	// Describe returns the arguments of Tool, which must encode as a JSON object. It replaces the
 	// description above, and so it must cover everything in the request that the action depends on.
 	Describe func(r *http.Request, body []byte) (arguments any, err error) `json:"-"`
@@ -114,7 +119,8 @@ func New(c Config) (*Checker, error) {
 
 func newChecker(c Config, now func() id.Instant) (*Checker, error) {
 	checker := &Checker{now: now, start: now(), used: newUsed(), receipts: c.Receipts}
-	if len(c.Keys) == 0 || len(c.Keys) > maxKeys {
+	needed := slices.ContainsFunc(c.Routes, func(r Route) bool { return !r.Optional })
+	if needed && len(c.Keys) == 0 || len(c.Keys) > maxKeys {
 		return nil, fmt.Errorf("grants: keys: 1 to %d are needed", maxKeys)
 	}
 	for _, text := range c.Keys {
@@ -140,17 +146,16 @@ func newChecker(c Config, now func() id.Instant) (*Checker, error) {
 // FromContext returns the grant.
 func (c *Checker) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		permitted, tool, err := c.check(r, true)
+		permitted, receipt, err := c.check(r, true)
 		if err != nil {
 			err.write(w)
 			return
 		}
-		g, ok := FromContext(permitted.Context())
-		if !ok || c.receipts == nil {
+		if receipt == nil || c.receipts == nil {
 			next.ServeHTTP(w, permitted)
 			return
 		}
-		signing := &receiptWriter{ResponseWriter: w, sign: func(status int) ([]byte, error) { return c.signReceipt(g, tool, status) }}
+		signing := &receiptWriter{ResponseWriter: w, sign: func(status int) ([]byte, error) { return c.signReceipt(*receipt, status) }}
 		next.ServeHTTP(signing, permitted)
 		if !signing.signed {
 			signing.WriteHeader(http.StatusOK)
@@ -160,44 +165,76 @@ func (c *Checker) Wrap(next http.Handler) http.Handler {
 
 type contextKey struct{}
 
-// FromContext returns the grant that a request runs under. It reports false for an open request.
+// FromContext returns the grant that a request runs under. It reports false for a request without one,
+// which is open or optional.
 func FromContext(ctx context.Context) (grant.Grant, bool) {
 	g, ok := ctx.Value(contextKey{}).(grant.Grant)
 	return g, ok
 }
 
-// check returns the request as the server may handle it and its tool, or the refusal. whole reports whether r has the
-// whole body of the request.
-func (c *Checker) check(r *http.Request, whole bool) (*http.Request, id.Tool, *refusal) {
+// check returns the request as the server may handle it and its receipt without status and time, or the refusal. The receipt is
+// nil if the request states no action. whole reports whether r has the whole body of the request.
+func (c *Checker) check(r *http.Request, whole bool) (*http.Request, *grant.Receipt, *refusal) {
 	path, query, _ := strings.Cut(r.RequestURI, "?")
 	if !strings.HasPrefix(path, "/") || len(r.RequestURI) > maxTarget {
-		return nil, "", refuse(400, "bad_request", "The request target must be a path")
+		return nil, nil, refuse(400, "bad_request", "The request target must be a path")
 	}
 	route, parameters := match(c.routes, r.Method, path)
 	if route == nil {
 		if open, _ := match(c.open, r.Method, path); open != nil {
-			return r, "", nil
+			return r, nil, nil
 		}
-		return nil, "", refuse(403, "not_declared", "No tool is declared for this method and path")
+		return nil, nil, refuse(403, "not_declared", "No tool is declared for this method and path")
+	}
+	q := request{route, path, query, parameters}
+	bare := route.Optional && headerValue(r.Header, GrantHeader) == ""
+	if bare && (c.receipts == nil || headerValue(r.Header, IntentHeader) == "") {
+		return r, nil, nil
 	}
 	if !whole {
-		return nil, "", refuse(403, "no_body", "The proxy did not send the whole body")
+		return nil, nil, refuse(403, "no_body", "The proxy did not send the whole body")
+	}
+	if bare {
+		return checkIntent(r, q)
 	}
 	g, err := c.openGrant(r.Header)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	if err := c.used.claim(g, c.now()); err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
-	body, tool, err := c.compare(r, g, request{route, path, query, parameters})
+	receipt := &grant.Receipt{Agent: g.Agent, Approval: g.Approval, Nonce: g.Nonce}
+	permitted, err := c.compareGrant(r, q, g, receipt)
 	if err != nil {
 		c.used.release(g.Nonce)
-		return nil, "", err
+		return nil, nil, err
 	}
-	permitted := r.WithContext(context.WithValue(r.Context(), contextKey{}, g))
-	permitted.Body, permitted.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	return permitted, tool, nil
+	return permitted.WithContext(context.WithValue(r.Context(), contextKey{}, g)), receipt, nil
+}
+
+// compareGrant returns the request with its body if the grant is for its action, which it adds to the receipt.
+func (c *Checker) compareGrant(r *http.Request, q request, g grant.Grant, receipt *grant.Receipt) (*http.Request, *refusal) {
+	other := refuse(403, "other_action", "The grant is for another action")
+	var err error
+	if receipt.Organization, err = g.Origin.Organization(); err != nil {
+		return nil, other
+	}
+	permitted, refused := q.readAction(r, receipt, other)
+	if refused == nil && receipt.ActionDigest != g.ActionDigest {
+		refused = other
+	}
+	return permitted, refused
+}
+
+// checkIntent is check for a request with an intent in place of a grant. Organization, agent and intent are what the request states.
+func checkIntent(r *http.Request, q request) (*http.Request, *grant.Receipt, *refusal) {
+	receipt, err := parseIntent(headerValue(r.Header, IntentHeader))
+	if err != nil {
+		return nil, nil, refuse(400, "bad_request", "Agentledger-Intent must be an organization, an agent and an event")
+	}
+	permitted, refused := q.readAction(r, &receipt, refuse(403, "other_action", "The intent is for another action"))
+	return permitted, &receipt, refused
 }
 
 // openGrant returns the request's grant, if a pinned key signed it and it is valid now.

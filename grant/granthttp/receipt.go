@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/agentledger/agentledger/grant"
-	"github.com/agentledger/agentledger/id"
 )
 
 // ReceiptHeader is the header of an answer with the tool's receipt: base64 of the signed note.
@@ -46,14 +45,8 @@ func (w *receiptWriter) Flush() {
 // Unwrap is for http.ResponseController.
 func (w *receiptWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// signReceipt returns the receipt of an action that g permitted.
-func (c *Checker) signReceipt(g grant.Grant, tool id.Tool, status int) ([]byte, error) {
-	organization, err := g.Origin.Organization()
-	if err != nil {
-		return nil, err
-	}
-	return grant.SignReceipt(grant.Receipt{
-		Organization: organization, Agent: g.Agent, Tool: tool, ActionDigest: g.ActionDigest,
-		Approval: g.Approval, Nonce: g.Nonce, Status: status, At: c.now(),
-	}, *c.receipts)
+// signReceipt returns the receipt of an action that was answered with a status.
+func (c *Checker) signReceipt(r grant.Receipt, status int) ([]byte, error) {
+	r.Status, r.At = status, c.now()
+	return grant.SignReceipt(r, *c.receipts)
 }

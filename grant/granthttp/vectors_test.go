@@ -214,6 +214,7 @@ func makeVectors(t testing.TB) vectors {
 			{Route: "POST /orders/{order_id}/notes/{note}", Tool: "shop.note"},
 			{Route: "DELETE /orders/{order_id}", Tool: "shop.cancel"},
 			{Route: "PUT *", Host: "shop.example"},
+			{Route: "POST /mails/{to}", Tool: "shop.mail", Optional: true},
 		},
 		Open: []string{"GET *", "POST /login", "POST /"},
 	}
@@ -392,6 +393,8 @@ func makeVectors(t testing.TB) vectors {
 	m.permit("names that are special elsewhere", post("/refunds", `{"__proto__":{"a":1},"constructor":2}`, h,
 		a.sign(t, g, "shop.refund", `{"__proto__":{"a":1},"constructor":2}`)), g)
 
+	m.addIntents(a)
+
 	bad := []badConfig{}
 	refuseConfig := func(name string, change func(*Config)) {
 		c := Config{Keys: keys[:1], Routes: config.Routes[:1:1], Open: config.Open[:1:1]}
@@ -413,6 +416,9 @@ func makeVectors(t testing.TB) vectors {
 		t.Fatal(err)
 	}
 	refuseConfig("a key without an organization", func(c *Config) { c.Keys = []string{noOrganization.String()} })
+	refuseConfig("no key for one of two routes", func(c *Config) {
+		c.Keys, c.Routes = []string{}, append(c.Routes, Route{Route: "POST /a", Tool: "a.b", Optional: true})
+	})
 	refuseConfig("no route", func(c *Config) { c.Routes = []Route{} })
 	refuseConfig("neither tool nor host", routeIs(Route{Route: "POST /a"}))
 	refuseConfig("tool and host", routeIs(Route{Route: "POST /a", Tool: "a.b", Host: "a.example"}))
@@ -428,10 +434,77 @@ func makeVectors(t testing.TB) vectors {
 	refuseConfig("an open path with parameters", openIs("POST /{a}"))
 	bad = append(bad, badConfig{"an unknown member", jsontext.Value(strings.Replace(string(bad[0].Config), `"open"`, `"opne"`, 1))})
 	bad = append(bad, badConfig{"an unknown member of a route", jsontext.Value(strings.Replace(string(marshal(t, config)), `"tool"`, `"tol"`, 1))})
+	bad = append(bad, badConfig{"an optional route that is no boolean", jsontext.Value(strings.Replace(string(marshal(t, config)), `"optional":true`, `"optional":1`, 1))})
 	return vectors{
 		About: "Requests to a server that checks grants (docs/guides/grants-at-the-tool.md), in this order, and configurations that are refused.",
 		Start: begin, Receipts: receiptKey{tool.Verifier().Name(), bytes.Repeat([]byte{9}, 32), tool.Verifier().String()}, Config: marshal(t, config), Cases: m.cases, BadConfigs: bad,
 	}
+}
+
+// permitIntent adds a request without a grant whose intent of an action with a payload the server confirms.
+func (m *maker) permitIntent(name string, v vector, tool id.Tool, payload string) {
+	r := grant.Receipt{Agent: "agt_support", Intent: "evt_1", Tool: tool, Status: 200, At: v.Now}
+	var err error
+	if r.Organization, err = id.ParseOrganization(orgB); err != nil {
+		m.t.Fatal(err)
+	}
+	action, err := grant.NewAction(r.Organization, r.Agent, tool, []byte(payload))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	r.ActionDigest = action.Digest()
+	if v.Receipt, err = grant.SignReceipt(r, m.tool); err != nil {
+		m.t.Fatal(err)
+	}
+	v.Name, v.Status = name, 200
+	m.cases = append(m.cases, v)
+}
+
+// addIntents adds requests for routes with an optional grant. No grant is checked of those with an intent, so the receipt names none.
+func (m *maker) addIntents(from issuer) {
+	const (
+		h       = IntentHeader
+		intent  = orgB + " agt_support evt_1"
+		mail    = `{"text":"é"}`
+		asGiven = `{"text":"é","to":"ada"}`
+		call    = `{"call_id":"call_01","phase":"intent","salt":"000102030405060708090a0b0c0d0e0f","text":"é","to":"ada"}`
+		other   = "The intent is for another action"
+		form    = "Agentledger-Intent must be an organization, an agent and an event"
+	)
+	m.permit("neither grant nor intent", post("/mails/ada", mail), grant.Grant{})
+	m.permit("neither grant nor intent, and no JSON", post("/mails/ada?x=1", "a=b").plain(), grant.Grant{})
+	m.permit("a call without an intent", post("/mails/ada", mail, CallHeader, b64([]byte(call))), grant.Grant{})
+	m.permit("an empty intent", post("/mails/ada", mail, h, ""), grant.Grant{})
+	m.permitIntent("an intent", post("/mails/ada", mail, h, intent, CallHeader, b64([]byte(call))), "shop.mail", call)
+	m.permitIntent("the same intent again", post("/mails/ada", mail, h, intent, CallHeader, b64([]byte(call))).at(begin+62_000), "shop.mail", call)
+	m.permitIntent("an intent of the arguments alone", post("/mails/ada", mail, h, intent), "shop.mail", asGiven)
+	digested := fmt.Sprintf(`{"call_id":"call_01","input_digest":"%s","phase":"intent","to":"ada"}`, id.Hash(sum([]byte(asGiven))))
+	m.permitIntent("an intent by digest", post("/mails/ada", mail, h, intent, CallHeader, b64([]byte(digested))), "shop.mail", digested)
+	m.refuse("an intent with other arguments", post("/mails/ada", `{"text":"e"}`, h, intent, CallHeader, b64([]byte(call))), 403, "other_action", other)
+	m.refuse("an intent for another path", post("/mails/bob", mail, h, intent, CallHeader, b64([]byte(call))), 403, "other_action", other)
+	m.refuse("an intent by digest with other arguments", post("/mails/ada", `{"text":"e"}`, h, intent, CallHeader, b64([]byte(digested))), 403, "other_action", other)
+	m.refuse("an intent whose payload is not base64", post("/mails/ada", mail, h, intent, CallHeader, "{}"), 403, "other_action", other)
+	m.refuse("an intent with a query", post("/mails/ada?x=1", mail, h, intent), 400, "bad_request", "A query is not part of this action")
+	m.refuse("an intent without JSON", post("/mails/ada", "a=b", h, intent), 400, "bad_request", noObject)
+	large := post("/mails/ada", "", h, intent)
+	large.BodySize = MaxBody + 1
+	m.refuse("an intent with a body that is too large", large, 413, "too_large", "The body is too large")
+	for _, bad := range []struct{ name, value string }{
+		{"of no organization", "acme agt_support evt_1"}, {"of an organization in upper case", strings.ToUpper("8d0f6d0a-5b1c-4c55-9a52-0c8d7c6f1e11") + " agt_support evt_1"},
+		{"of a bad agent", orgB + " agt:support evt_1"}, {"of a long agent", orgB + " " + strings.Repeat("a", 129) + " evt_1"}, {"of a bad event", orgB + " agt_support evt/1"},
+		{"of one point", orgB + " agt_support ."}, {"of a long event", orgB + " agt_support " + strings.Repeat("e", 129)}, {"without an event", orgB + " agt_support"},
+		{"with an empty event", orgB + " agt_support  x"}, {"of four parts", intent + " x"},
+	} {
+		m.refuse("an intent "+bad.name, post("/mails/ada", mail, h, bad.value), 400, "bad_request", form)
+	}
+	m.refuse("two intents", post("/mails/ada", mail, h, intent, h, intent), 400, "bad_request", form)
+	m.refuse("an intent where a grant is needed", post("/refunds", refund, h, intent), 403, "grant_required", "This action needs a grant")
+	m.refuse("a wrong grant where none is needed", post("/mails/ada", mail, GrantHeader, "yes!", h, intent), 403, "bad_grant", badGrant)
+	g := m.grant()
+	note := from.sign(m.t, g, "shop.mail", call)
+	m.refuse("a grant for another action where none is needed", post("/mails/bob", mail, GrantHeader, note, h, intent), 403, "other_action", otherAction)
+	m.permit("a grant where none is needed, with an intent", post("/mails/ada", mail, GrantHeader, note, h, intent, CallHeader, b64([]byte(call))), g)
+	m.refuse("the same grant again where none is needed", post("/mails/ada", mail, GrantHeader, note, h, intent, CallHeader, b64([]byte(call))), 403, "used", wasUsed)
 }
 
 // server answers vectors over HTTP.
