@@ -23,9 +23,10 @@ var (
 
 // Confirmation is what a tool states about an act. The tool's name is that of its key.
 type Confirmation struct {
-	By     string     `json:"by"`
-	Status int        `json:"status"` // HTTP status of the tool's answer
-	At     id.Instant `json:"at"`     // by the tool's clock
+	By       string     `json:"by"`
+	Status   int        `json:"status"`               // HTTP status of the tool's answer
+	At       id.Instant `json:"at"`                   // by the tool's clock
+	Approval string     `json:"approval_id,omitzero"` // whose grant the tool checked; "" if it checked none
 }
 
 // Failed reports whether the tool answered with an error.
@@ -50,11 +51,11 @@ func FindToolReceipt(result *event.Envelope) (note string) {
 }
 
 // ConfirmAct checks the receipt of a tool in the event of a result: one of the keys, which the caller pinned, signed it for exactly
-// the act that the event is the result of. action is the digest of that act: of organization, agent, tool and payload of its intent
-// (grant.Action). If it is zero, the error is ErrUnknownAct if everything else fits. The caller must have verified both events, and
-// that the record of the result names the intent. Errors wrap ErrUnknownTool, ErrUnknownAct, ErrMismatch, ErrMalformed,
+// the act that the event is the result of. intent is the intent that the record of the result names, or "". action is the digest of
+// that act: of organization, agent, tool and payload of the intent (grant.Action). If one of them is zero, the error is ErrUnknownAct
+// if everything else fits. The caller must have verified both events. Errors wrap ErrUnknownTool, ErrUnknownAct, ErrMismatch, ErrMalformed,
 // grant.ErrMalformed, tlog.ErrMalformed or tlog.ErrSignature. The confirmation is zero if no key has signed.
-func ConfirmAct(result *event.Envelope, action id.Hash, keys []tlog.VerifierKey) (Confirmation, error) {
+func ConfirmAct(result *event.Envelope, intent id.Event, action id.Hash, keys []tlog.VerifierKey) (Confirmation, error) {
 	note := FindToolReceipt(result)
 	key, err := findToolKey([]byte(note), keys)
 	if err != nil {
@@ -75,7 +76,7 @@ func ConfirmAct(result *event.Envelope, action id.Hash, keys []tlog.VerifierKey)
 	if r.Approval != "" {
 		approval, nonce = r.Approval, hex.EncodeToString(r.Nonce[:])
 	}
-	c := Confirmation{By: key.Name(), Status: r.Status, At: r.At}
+	c := Confirmation{By: key.Name(), Status: r.Status, At: r.At, Approval: r.Approval}
 	switch {
 	case r.Organization != result.OrganizationID:
 		return c, fmt.Errorf("the receipt is for another organization: %w", ErrMismatch)
@@ -85,6 +86,10 @@ func ConfirmAct(result *event.Envelope, action id.Hash, keys []tlog.VerifierKey)
 		return c, fmt.Errorf("the receipt is for another tool: %w", ErrMismatch)
 	case payload.Approval != approval || payload.Nonce != nonce:
 		return c, fmt.Errorf("the receipt is for another approval: %w", ErrMismatch)
+	case intent == "":
+		return c, ErrUnknownAct
+	case r.Approval == "" && r.Intent != intent:
+		return c, fmt.Errorf("the receipt is for another intent: %w", ErrMismatch)
 	case action == id.Hash{}:
 		return c, ErrUnknownAct
 	case r.ActionDigest != action:

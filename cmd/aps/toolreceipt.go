@@ -60,7 +60,7 @@ func (c *verifyCommand) checkToolReceipt(ctx context.Context, s *streams, b *ver
 			return nil, err
 		}
 	}
-	confirmed, err := verify.ConfirmAct(result, action, tools)
+	confirmed, err := verify.ConfirmAct(result, record.Policy.Intent, action, tools)
 	r, ok := &toolReceipt{}, err == nil
 	switch {
 	case errors.Is(err, verify.ErrUnknownTool):
@@ -150,5 +150,8 @@ func (r *toolReceipt) line() string {
 		return "--    receipt     " + words
 	}
 	words = fmt.Sprintf("confirmed by %s: it answered with status %d at %s", textcheck.Printable(r.Confirmed.By), r.Confirmed.Status, r.Confirmed.At)
+	if r.Confirmed.Approval == "" {
+		words += ", and checked no grant"
+	}
 	return "ok    receipt     " + words
 }

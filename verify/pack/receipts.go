@@ -21,6 +21,8 @@ const MaxWrongReceipts = 10
 type Receipts struct {
 	Confirmed uint64 `json:"confirmed"` // acts with a receipt for exactly this act, signed by a given key
 	Failed    uint64 `json:"failed"`    // those of them that the tool answered with an error status
+	// WithoutGrant counts the confirmed acts whose tool checked no grant.
+	WithoutGrant uint64 `json:"without_grant"`
 	// Claimed counts the done or failed acts that are not confirmed: the agent says so.
 	Claimed   uint64          `json:"claimed"`
 	Unchecked uint64          `json:"unchecked"` // acts with a receipt that no given key signed, or whose intent has no envelope in the pack
@@ -78,7 +80,7 @@ func (c *checker) checkReceipts() error {
 		if v == nil || v.result != shown.at {
 			continue
 		}
-		if v.by, v.err = verify.ConfirmAct(e, v.action, c.options.ToolKeys); v.err != nil {
+		if v.by, v.err = verify.ConfirmAct(e, r.Policy.Intent, v.action, c.options.ToolKeys); v.err != nil {
 			continue
 		}
 		text, _, _ := strings.Cut(verify.FindToolReceipt(e), "\n\n")
@@ -126,6 +128,9 @@ func (r *Receipts) add(line *packacts.Line, v *receiptVerdict) {
 		if v.by.Failed() {
 			r.Failed++
 		}
+		if v.by.Approval == "" {
+			r.WithoutGrant++
+		}
 		r.tool(v.by.By).Confirmed++
 		return
 	}
@@ -160,6 +165,9 @@ func (r *Receipts) lines() []string {
 	}
 	if len(by) > 0 {
 		line += ": " + strings.Join(by, ", ")
+	}
+	if r.WithoutGrant > 0 {
+		line += fmt.Sprintf("; %d of them without a grant", r.WithoutGrant)
 	}
 	if r.Failed > 0 {
 		line += fmt.Sprintf("; %d of them failed at the tool", r.Failed)

@@ -290,7 +290,12 @@ func (s *story) sign(e, of *told) {
 	if r.IntN(8) == 0 {
 		approval = "apr_0"
 	}
-	if e.receipt = index.Unchecked; approval != "" {
+	if e.receipt = index.Unchecked; approval == "" {
+		receipt.Intent = of.row.Event
+		if of.approval == "" {
+			e.receipt, e.by = index.Confirmed, key.Verifier().Name()
+		}
+	} else {
 		receipt.Approval, receipt.Nonce = approval, grant.Nonce{1}
 		e.members = fmt.Sprintf(`"approval_id":%q,"grant_nonce":"01%s",`, approval, strings.Repeat("0", 30))
 		if of.approval != "" {
@@ -300,10 +305,14 @@ func (s *story) sign(e, of *told) {
 		}
 	}
 	wrong := true
-	switch r.IntN(10) {
+	switch r.IntN(11) {
 	case 0:
 		receipt.Status++
 		receipt.ActionDigest[0]++
+	case 10:
+		if wrong = approval == ""; wrong {
+			receipt.Intent += "0"
+		}
 	case 1:
 		receipt.Agent = "agt_3"
 	case 2:

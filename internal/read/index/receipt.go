@@ -26,8 +26,8 @@ type Receipt byte
 // The receipts. The numbers are stored.
 const (
 	NoReceipt Receipt = iota
-	// Unchecked receipts show nothing: no key in force signed them, the envelope of the act is erased, or the act has no approval, so that
-	// another act may have the same receipt.
+	// Unchecked receipts show nothing: no key in force signed them, the envelope of the act is erased, or only one of act and receipt has an
+	// approval.
 	Unchecked
 	Confirmed // the tool confirms this act
 	Wrong     // it is malformed, or it names a key in force and is not one of this act
@@ -134,19 +134,18 @@ func (j *joiner) takeReceipt(a *act, r *Row, p *part) {
 		return
 	}
 	result := &event.Envelope{OrganizationID: j.state.Identity().Organization, AgentID: r.Agent, Tool: r.Tool, Payload: p.receipt}
-	by, err := verify.ConfirmAct(result, j.actions[a.at], j.keys)
+	by, err := verify.ConfirmAct(result, p.intent, j.actions[a.at], j.keys)
 	if err != nil {
 		if !errors.Is(err, verify.ErrUnknownTool) && !errors.Is(err, verify.ErrUnknownAct) {
 			a.receipt = Wrong
 		}
 		return
 	}
-	switch named := textMember(p.receipt, "approval_id"); {
-	case a.approval == "" || named == "":
-	case named != a.approval:
-		a.receipt = Wrong
-	default:
+	switch {
+	case by.Approval == a.approval: // without an approval the receipt names the intent
 		a.receipt, a.tool = Confirmed, intern(by.By)
+	case by.Approval != "" && a.approval != "":
+		a.receipt = Wrong
 	}
 }
 

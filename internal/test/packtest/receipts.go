@@ -3,6 +3,7 @@ package packtest
 import (
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -59,8 +60,8 @@ func (l *receiptLog) call(approved bool, outcome string, by *tlog.SignerKey, cha
 	r := grant.Receipt{Organization: e.OrganizationID, Agent: e.AgentID, Tool: e.Tool, Status: 200, At: receivedAt(uint64(len(l.Events))),
 		ActionDigest: grant.Action{Organization: e.OrganizationID, Agent: e.AgentID, Tool: e.Tool, Payload: e.Payload}.Digest()}
 	result := map[string]any{"phase": "result", "call_id": callID, "status": outcome}
-	if approved {
-		r.Approval, r.Nonce = fmt.Sprintf("apr_%d", l.calls), grant.Nonce{byte(l.calls)}
+	if r.Intent = name; approved {
+		r.Intent, r.Approval, r.Nonce = "", fmt.Sprintf("apr_%d", l.calls), grant.Nonce{byte(l.calls)}
 		result["approval_id"], result["grant_nonce"] = r.Approval, hex.EncodeToString(r.Nonce[:])
 	}
 	if by != nil {
@@ -147,24 +148,35 @@ func WrongReceipts(t testing.TB) (all []ReceiptSample) {
 	add("for another act", false, func(r *grant.Receipt) { r.ActionDigest[0]++ })
 	add("for another approval", true, func(r *grant.Receipt) { r.Approval = "apr_1" })
 	add("for another grant", true, func(r *grant.Receipt) { r.Nonce = grant.Nonce{1} })
-	add("for an act without its approval", true, func(r *grant.Receipt) { r.Approval, r.Nonce = "", grant.Nonce{} })
+	add("for an act without its approval", true, func(r *grant.Receipt) { r.Approval, r.Nonce, r.Intent = "", grant.Nonce{}, "call_2" })
+	add("for another intent", false, func(r *grant.Receipt) { r.Intent = "call_1" })
 	add("for an act with an approval that it does not have", false, func(r *grant.Receipt) { r.Approval = "apr_1" })
 
-	l := NewLog(t)
 	note := ""
-	for n, name := range []id.Event{"call_1", "call_2"} { // the same call twice, because it has no salt
-		e := l.Append(EventSpec{ID: name, Tool: "acme.payments.refund", Judged: true, Payload: map[string]any{"phase": "intent"}}).Envelope
-		if n == 0 {
-			signed, err := grant.SignReceipt(grant.Receipt{Organization: e.OrganizationID, Agent: e.AgentID, Tool: e.Tool, Status: 200,
-				ActionDigest: grant.Action{Organization: e.OrganizationID, Agent: e.AgentID, Tool: e.Tool, Payload: e.Payload}.Digest()}, tool)
-			if err != nil {
-				t.Fatal(err)
+	for _, approval := range []string{"", "apr_1"} {
+		l := NewLog(t)
+		for n, name := range []id.Event{"call_1", "call_2"} { // the same call twice, because it has no salt
+			e := l.Append(EventSpec{ID: name, Tool: "acme.payments.refund", Judged: true, Payload: map[string]any{"phase": "intent"}}).Envelope
+			if n == 0 {
+				r := grant.Receipt{Organization: e.OrganizationID, Agent: e.AgentID, Tool: e.Tool, Status: 200, Approval: approval,
+					ActionDigest: grant.Action{Organization: e.OrganizationID, Agent: e.AgentID, Tool: e.Tool, Payload: e.Payload}.Digest()}
+				if approval == "" {
+					r.Intent = name
+				}
+				signed, err := grant.SignReceipt(r, tool)
+				if err != nil {
+					t.Fatal(err)
+				}
+				note = string(signed)
 			}
-			note = string(signed)
+			result := map[string]any{"phase": "result", "receipt": note}
+			if approval != "" {
+				result["approval_id"], result["grant_nonce"] = approval, strings.Repeat("0", 32)
+			}
+			l.Append(EventSpec{Tool: "acme.payments.refund", Intent: name, Payload: result})
 		}
-		l.Append(EventSpec{Tool: "acme.payments.refund", Intent: name, Payload: map[string]any{"phase": "result", "receipt": note}})
+		all = append(all, receiptSample(l, "of two acts, approval "+strconv.Quote(approval), nil, tool))
 	}
-	all = append(all, receiptSample(l, "of two acts", nil, tool))
 	forged := func(name, note string) {
 		l := NewLog(t)
 		l.Append(EventSpec{ID: "call_1", Tool: "acme.payments.refund", Judged: true, Payload: map[string]any{"phase": "intent"}})

@@ -58,7 +58,7 @@ func toolReceipts(m *maker) {
 		change(&r)
 		return r
 	}
-	bare := with(func(r *grant.Receipt) { r.Approval, r.Nonce = "", grant.Nonce{} })
+	bare := with(func(r *grant.Receipt) { r.Approval, r.Nonce, r.Intent = "", grant.Nonce{}, e.EventID })
 	note := func(text string, by ...tlog.SignerKey) string {
 		n, err := by[0].SignNote(text)
 		if err != nil {
@@ -83,11 +83,12 @@ func toolReceipts(m *maker) {
 		return in{"intent": texts[0], "result": texts[1], "tool_keys": vkeys}
 	}
 	accept := func(name string, i in, status int) {
-		m.accept(name, i, map[string]any{"by": toolName, "status": strconv.Itoa(status), "at": right.At.String()})
+		m.accept(name, i, map[string]any{"by": toolName, "status": strconv.Itoa(status), "at": right.At.String(), "approval_id": "apr_1"})
 	}
 	signed := note(right.Text(), tool)
 	accept("an approved act", input(state, signed, tool), 200)
-	accept("an act without an approval", input(unapproved, note(bare.Text(), tool), tool), 200)
+	m.accept("an act without an approval", input(unapproved, note(bare.Text(), tool), tool),
+		map[string]any{"by": toolName, "status": "200", "at": right.At.String(), "approval_id": ""})
 	upper := input(state, signed, tool)
 	for _, name := range []string{"intent", "result"} {
 		text := upper[name].(string)
@@ -115,6 +116,15 @@ func toolReceipts(m *maker) {
 	} {
 		m.refuse(c.name, input(state, note(c.Text(), tool), tool))
 	}
+	for _, other := range []string{"evt_other", strings.ToUpper(string(e.EventID))} {
+		b := bare
+		b.Intent = id.Event(other)
+		m.refuse("an act without an approval: another intent "+other, input(unapproved, note(b.Text(), tool), tool))
+	}
+	m.refuse("an act without an approval: no intent", input(unapproved, note(strings.Replace(bare.Text(), "\n"+string(e.EventID)+"\n", "\n-\n", 1), tool), tool))
+	resalted := bare
+	resalted.ActionDigest = actionOf(intent(salted(call)))
+	m.refuse("an act without an approval: another salt", input(unapproved, note(resalted.Text(), tool), tool))
 	m.refuse("an approval that the result does not name", input(unapproved, signed, tool))
 	nonceless := maps.Clone(state)
 	delete(nonceless, "grant_nonce")
@@ -190,9 +200,10 @@ func (r *reader) checkToolReceipt() (map[string]any, error) {
 		}
 		keys = append(keys, k)
 	}
-	c, err := verify.ConfirmAct(read("result"), actionOf(read("intent")), keys)
+	intent := read("intent")
+	c, err := verify.ConfirmAct(read("result"), intent.EventID, actionOf(intent), keys)
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"by": c.By, "status": strconv.Itoa(c.Status), "at": c.At.String()}, nil
+	return map[string]any{"by": c.By, "status": strconv.Itoa(c.Status), "at": c.At.String(), "approval_id": c.Approval}, nil
 }
