@@ -26,7 +26,7 @@ from agentledger.grants import MAX_BODY, MAX_USED, GrantMiddleware, Grants, _Ref
 VECTORS = json.loads((harness.REPOSITORY / "testdata" / "grants.json").read_text("utf-8"))
 
 
-NAMES = "organization_id agent_id tool_name action_digest approval_id nonce status at".split()
+NAMES = "organization_id agent_id tool_name action_digest approval_id nonce intent_event_id status at".split()
 
 
 def milliseconds(text: str) -> int:

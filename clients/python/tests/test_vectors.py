@@ -175,10 +175,10 @@ def judge_signed_vote(i: Input) -> dict[str, Any]:
 def judge_tool_receipt(i: Input) -> dict[str, Any]:
     act, result = (parse_envelope(i.text(name)).members for name in ("intent", "result"))
     try:
-        c = confirm_act(result, action_of(act), [parse_log_key(k) for k in i.members["tool_keys"]])
+        c = confirm_act(result, act["event_id"], action_of(act), [parse_log_key(k) for k in i.members["tool_keys"]])
     except Unconfirmed as why:
         raise Flaw(str(why), "") from None
-    return {**c.members(), "status": str(c.status)}
+    return {**c.members(), "status": str(c.status), "approval_id": c.approval_id or ""}
 
 
 def judge_arguments(i: Input) -> dict[str, Any]:

@@ -15,7 +15,10 @@ export interface Grant {
   readonly notAfter: number;
 }
 
-/** What a tool states about an act. `at` is in milliseconds since 1970; approvalId and nonce are absent without an approval. */
+/**
+ * What a tool states about an act. `at` is in milliseconds since 1970. If the tool checked no grant, approvalId and nonce are absent,
+ * and organization, agent and intentEventId are what the request stated; otherwise intentEventId is absent.
+ */
 export interface Receipt {
   readonly organization: string;
   readonly agent: string;
@@ -23,6 +26,7 @@ export interface Receipt {
   readonly actionDigest: string;
   readonly approvalId?: string;
   readonly nonce?: string;
+  readonly intentEventId?: string;
   /** The HTTP status of the answer, 200 to 599. */
   readonly status: number;
   readonly at: number;
@@ -44,10 +48,12 @@ export interface GrantRoute {
    * action depends on. `request` is the framework's.
    */
   describe?: (request: any, body: Uint8Array) => object | Promise<object>;
+  /** Passes requests without a grant on too. A grant that is sent is checked all the same. */
+  optional?: boolean;
 }
 
 export interface GrantsConfig {
-  /** Verifier keys of the grants, as transparency/keys lists them with the use grant; at most 16. */
+  /** Verifier keys of the grants, as transparency/keys lists them with the use grant; at most 16, and none only if all routes are optional. */
   keys: readonly string[];
   /** The requests that need a grant. The first that matches counts. */
   routes: readonly GrantRoute[];
@@ -59,16 +65,17 @@ export interface GrantsConfig {
 export class Grants {
   /**
    * Throws a LedgerError about the configuration. `now` returns the time in milliseconds. With `receipts`, the server's
-   * own name and seed (bytes or base64), answers to permitted requests have a receipt.
+   * own name and seed (bytes or base64), answers to requests with a grant have a receipt, and on optional routes those with
+   * an intent.
    */
   constructor(config: GrantsConfig, options?: { now?: () => number; receipts?: { name: string; key: string | Uint8Array } });
   /** The verifier key of the receipts. */
   readonly receiptKey: string | undefined;
   /**
-   * Returns Express middleware, to be used before body parsers. A permitted request has `grant`, and its `body` is the
-   * object of the arguments, or a Buffer where the route has a host or a description.
+   * Returns Express middleware, to be used before body parsers. A request with a grant has `grant`. If it was read, its `body` is
+   * the object of the arguments, or a Buffer where the route has a host or a description.
    */
   express(): (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void;
-  /** Returns Fastify's preParsing hook. A permitted request has `grant`, and its body is parsed as usual. */
+  /** Returns Fastify's preParsing hook. A request with a grant has `grant`, and its body is parsed as usual. */
   fastify(): (request: any, reply: any, payload: Readable) => Promise<any>;
 }

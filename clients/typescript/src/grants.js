@@ -37,7 +37,7 @@ export class Grants {
   #receipts;
 
   constructor(config, { now = Date.now, receipts } = {}) {
-    this.#checker = new Checker(config, now);
+    this.#checker = new Checker(config, now, receipts !== undefined);
     this.#now = now;
     this.#receipts = receipts && new ReceiptKey(receipts);
   }
@@ -48,15 +48,15 @@ export class Grants {
   }
 
   /**
-   * Returns Express middleware, to be used before body parsers. A permitted request has `grant`, and its `body` is the
-   * object of the arguments, or a Buffer where the route has a host or a description.
+   * Returns Express middleware, to be used before body parsers. A request with a grant has `grant`. If it was read, its `body` is
+   * the object of the arguments, or a Buffer where the route has a host or a description.
    */
   express() {
     return (request, response, next) => {
       this.#permit(request, request, request).then(
-        ({ grant, body, parsed, ...act }) => {
-          if (grant) this.#certify(response, grant, act);
-          if (grant) Object.assign(request, { grant, body: parsed ?? body, _body: true });
+        ({ grant, act, body, parsed }) => {
+          if (act) this.#certify(response, act);
+          if (act) Object.assign(request, { grant, body: parsed ?? body, _body: true });
           next();
         },
         (why) => {
@@ -67,13 +67,13 @@ export class Grants {
     };
   }
 
-  /** Returns Fastify's preParsing hook. A permitted request has `grant`, and its body is parsed as usual. */
+  /** Returns Fastify's preParsing hook. A request with a grant has `grant`, and its body is parsed as usual. */
   fastify() {
     return async (request, reply, payload) => {
       try {
-        const { grant, body, ...act } = await this.#permit(request.raw, payload, request);
-        if (!grant) return payload;
-        this.#certify(reply.raw, grant, act);
+        const { grant, act, body } = await this.#permit(request.raw, payload, request);
+        if (!act) return payload;
+        this.#certify(reply.raw, act);
         request.grant = grant;
         const again = Readable.from(body.length > 0 ? [body] : [], { objectMode: false });
         again.receivedEncodedLength = body.length;
@@ -87,14 +87,14 @@ export class Grants {
   }
 
   /** Adds the receipt to an answer, once its status is known. */
-  #certify(response, grant, { organization, tool }) {
+  #certify(response, act) {
     if (!this.#receipts) return;
-    const { agent, actionDigest, approvalId, nonce } = grant;
     const write = response.writeHead;
     response.writeHead = (status, ...more) => {
       response.writeHead = write;
-      const receipt = { organization, agent, tool, actionDigest, approvalId, nonce, status, at: this.#now() };
-      if (status >= 200 && status <= 599) response.setHeader("Agentledger-Receipt", this.#receipts.note(receipt));
+      if (status >= 200 && status <= 599) {
+        response.setHeader("Agentledger-Receipt", this.#receipts.note({ ...act, status, at: this.#now() }));
+      }
       return response.writeHead(status, ...more);
     };
   }

@@ -251,6 +251,10 @@ export interface Permit {
   readonly grant?: string;
   /** The payload that the grant is for, as canonical JSON: the act's payload with the guard's members. */
   readonly approved?: string;
+  /** With the option `receipt` and without an approval: organization, agent and event of the intent, for a tool that signs receipts. */
+  readonly intent?: string;
+  /** With `intent`: the payload of the intent, as canonical JSON. */
+  readonly payload?: string;
 }
 
 /** How acts are guarded. Options of an act override those of the client. */
@@ -272,6 +276,8 @@ export interface GuardOptions {
   recordOutput?: boolean;
   /** An interrupted act may run again. */
   idempotent?: boolean;
+  /** The permit has what a tool needs to sign a receipt without a grant. guardFetch sends it. */
+  receipt?: boolean;
   /** Called with an approval that the act waits for. */
   onAsk?: (approval: Approval) => void;
   /**
@@ -341,8 +347,10 @@ export interface FetchOptions extends GuardOptions {
 export function describeRequest(request: Request, body: Uint8Array): Act;
 /** The header in which a server receives the grant of an approved request. */
 export const grantHeader: "Agentledger-Grant";
-/** The header with the payload that the grant is for, in base64. */
+/** The header with the payload that the grant or the intent is for, in base64. */
 export const callHeader: "Agentledger-Call";
+/** The header with organization, agent and event of an intent, by which a request without a grant asks for a receipt. */
+export const intentHeader: "Agentledger-Intent";
 
 /** The guard of a client. */
 export interface Guard {

@@ -5,7 +5,7 @@ export { Signer } from "./client/signer.js";
 export { Log } from "./client/log.js";
 export { MemoryQueue } from "./client/queue.js";
 export { MemoryJournal } from "./guard/journal.js";
-export { callHeader, describeRequest, grantHeader } from "./guard/fetch.js";
+export { callHeader, describeRequest, grantHeader, intentHeader } from "./guard/fetch.js";
 export { canonicalize, canonicalizeText, OMIT } from "./canonical/write.js";
 export { ExactNumber, parseExact } from "./canonical/exact.js";
 export { parse } from "./canonical/parse.js";

@@ -23,9 +23,9 @@ test("receipts are judged as the vectors say", async () => {
     const opened = await openReceipt(Buffer.from(note, "base64").toString(), key).catch(() => undefined);
     assert.equal(opened ? "accept" : "refuse", verdict, name);
     if (!opened) continue;
-    const { organization, agent, tool, actionDigest, approvalId = null, nonce = null, status, at } = opened;
+    const { organization, agent, tool, actionDigest, approvalId = null, nonce = null, intentEventId = null, status, at } = opened;
     const names = { organization_id: organization, agent_id: agent, tool_name: tool, action_digest: actionDigest, approval_id: approvalId };
-    assert.deepEqual({ ...names, nonce, status, at: new Date(at).toISOString() }, expect, name);
+    assert.deepEqual({ ...names, nonce, intent_event_id: intentEventId, status, at: new Date(at).toISOString() }, expect, name);
   }
   const { name, seed_b64: seed, vkey } = vectors.receipt_key;
   assert.equal(new Grants(vectors.config, { receipts: { name, key: seed } }).receiptKey, vkey);

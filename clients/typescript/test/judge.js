@@ -92,8 +92,8 @@ const kinds = {
   },
   "tool-receipt": async ({ text, list }) => {
     const [intent, result] = ["intent", "result"].map((name) => parseEnvelope(text(name)).members);
-    const { by, status, at } = await confirmAct(result, actionOf(intent), list("tool_keys").map(parseLogKey));
-    return { by, status: String(status), at };
+    const found = await confirmAct(result, intent.event_id, actionOf(intent), list("tool_keys").map(parseLogKey));
+    return { by: found.by, status: String(found.status), at: found.at, approval_id: found.approval_id ?? "" };
   },
   "canonical-json": ({ raw }) => ({ canonical: canonicalizeText(raw("json")) }),
   arguments: ({ raw }) => {

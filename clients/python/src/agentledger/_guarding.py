@@ -37,9 +37,10 @@ from ._intents import (
     Disclosed,
     Options,
     Permit,
-    approved_payload,
     digest_of,
     intent_action,
+    intent_name,
+    intent_payload,
     known,
     plain,
     sign_intent,
@@ -198,7 +199,8 @@ class Guarding:
         if decision == "deny":
             raise Denied(one_line(stored.reason or "the policy denies it"), stored.decision)
         if decision == "allow":
-            return Permit(intent.event_id, entry.call_id, decision)
+            asked = (intent_name(intent), intent_payload(intent)) if o.receipt else (None, None)
+            return Permit(intent.event_id, entry.call_id, decision, None, None, *asked)
         if stored.approval is None:
             raise NotDecided("people have to agree, and nobody could be asked: the token needs the scope approvals")
         approved = intent_action(intent)
@@ -207,7 +209,7 @@ class Guarding:
         entry.approval_id = stored.approval.approval_id
         yield from self._note(entry)
         grant = yield from self._grant(signer, entry, stored, stored.approval, o)
-        return Permit(intent.event_id, entry.call_id, decision, grant, approved_payload(intent))
+        return Permit(intent.event_id, entry.call_id, decision, grant, intent_payload(intent))
 
     def _send(self, intent: Signed, o: Options) -> Operation[Stored]:
         """Send an intent and request its approval. A token that may not request it still gets the decision."""

@@ -35,6 +35,7 @@ class Options:
     span in the form of W3C Trace Context, or None; called at each act. Both events have it as a signed member, and one
     that is malformed is left out. on_behalf_of: returns for whom the agent acts (issuer, subject and actors), or None;
     called at each act. Both events have it as a signed member. A key must not be used again for another subject.
+    receipt: the permit has what a tool needs to sign a receipt without a grant.
     """
 
     action_kind: str = "tool_call"
@@ -49,6 +50,7 @@ class Options:
     convert: Convert | None = None
     traceparent: Callable[[], str | None] | None = None
     on_behalf_of: Callable[[], Mapping[str, Any] | None] | None = None
+    receipt: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class Permit:
     """The permission of an act: the intent's event.
 
     grant is the signed note of an approval, and approved the payload that it is for; both are None without approval.
+    intent (organization, agent and event) and payload are for a tool that signs receipts. They are None with an
+    approval, and without Options.receipt.
     """
 
     event_id: str
@@ -63,6 +67,8 @@ class Permit:
     decision: str
     grant: str | None = None
     approved: str | None = None
+    intent: str | None = None
+    payload: str | None = None
 
 
 def digest_of(
@@ -116,7 +122,13 @@ def intent_action(intent: Signed) -> bytes:
     return canonical_bytes({**action, "organization_id": e["organization_id"].lower(), "v": 1})
 
 
-def approved_payload(intent: Signed) -> str:
+def intent_name(intent: Signed) -> str:
+    """Return organization, agent and event of an intent, as a tool reads them."""
+    e = parse_object(intent.text)
+    return f"{e['organization_id'].lower()} {e['agent_id']} {e['event_id']}"
+
+
+def intent_payload(intent: Signed) -> str:
     """Return the payload of an intent in canonical form."""
     return canonical_bytes(parse_object(intent.text)["payload"]).decode()
 

@@ -67,13 +67,15 @@ class Route(TypedDict, total=False):
     route is "<METHOD> <path>", in which a segment {name} is a parameter; the path * is only for host and describe.
     tool is the tool_name: the arguments are the members of the JSON body and the parameters of the path, and a query
     is refused. host makes the request itself the act, as adapters.httpx describes it. describe returns the arguments
-    of tool instead, and must cover everything in the request that the act depends on.
+    of tool instead, and must cover everything in the request that the act depends on. optional passes requests without
+    a grant on too; a grant that is sent is checked all the same.
     """
 
     route: str
     tool: str
     host: str
     describe: Describe
+    optional: bool
 
 
 @dataclass(frozen=True)
@@ -131,8 +133,8 @@ class _Refusal(Exception):
         await send({"type": "http.response.body", "body": body})
 
 
-def _other_action() -> _Refusal:
-    return _Refusal(403, "other_action", "The grant is for another action")
+def _other_action(of: str = "grant") -> _Refusal:
+    return _Refusal(403, "other_action", f"The {of} is for another action")
 
 
 def _no_object() -> _Refusal:
@@ -164,6 +166,10 @@ _MEDIA_TYPE = re.compile(r'application/json[ \t]*(;[ \t]*charset="?utf-8"?[ \t]*
 _ORGANIZATION = re.compile(
     r"/o/([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?:/(?:[2-9]|[1-9][0-9]{1,9}))?\Z", re.ASCII
 )
+_INTENT = re.compile(
+    r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}) ([A-Za-z0-9._-]{1,128}) (?!\.\.?\Z)([A-Za-z0-9_.:-]{1,128})",
+    re.ASCII,
+)
 _GRANT = re.compile(
     "agentledger/grant/v1\n([^\n]+)\n([a-z0-9_]{1,64})\n([A-Za-z0-9._-]{1,128})\n([0-9a-f]{64})\n([0-9a-f]{64})\n"
     "([0-9a-f]{32})\n" + TIME + TIME,
@@ -180,6 +186,7 @@ class _Compiled:
     tool: str = ""
     host: str = ""
     describe: Describe | None = None
+    optional: bool = False
 
     def match(self, method: str, segments: Sequence[str]) -> dict[str, str] | None:
         """Return the parameters of a path, or None if the request is another one."""
@@ -240,10 +247,17 @@ def _compile(declared: Route) -> _Compiled:
         raise LedgerError(f"grants: route {text!r}: the member {unknown[0]!r} is not known")
     plain = _parse_route(text)
     route = _Compiled(
-        plain.method, plain.segments, declared.get("tool", ""), declared.get("host", ""), declared.get("describe")
+        plain.method,
+        plain.segments,
+        declared.get("tool", ""),
+        declared.get("host", ""),
+        declared.get("describe"),
+        declared.get("optional", False),
     )
     why = None
-    if bool(route.tool) == bool(route.host):
+    if not isinstance(route.optional, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        why = "optional must be a boolean"
+    elif bool(route.tool) == bool(route.host):
         why = "set either the tool or the host"
     elif route.tool and TOOL.fullmatch(route.tool) is None:
         why = "not the name of a tool"
@@ -364,27 +378,31 @@ class _Request:
 
 @dataclass(frozen=True)
 class Admitted:
-    """A request that its grant permits."""
+    """A request that its grant permits, or one without a grant that states its intent."""
 
-    grant: Grant
+    grant: Grant | None
     organization: str
+    agent: str
+    intent: str | None
     tool: str
+    action_digest: str
     body: bytes
 
     def receipt(self, status: int, at: int) -> Receipt:
         """Return what the tool states about the act."""
-        grant = self.grant
-        who = (self.organization, grant.agent, self.tool, grant.action_digest)
-        return Receipt(*who, grant.approval_id, grant.nonce, status, at)
+        approval, nonce = (self.grant.approval_id, self.grant.nonce) if self.grant else (None, None)
+        act = (self.organization, self.agent, self.tool, self.action_digest)
+        return Receipt(*act, approval, nonce, self.intent, status, at)
 
 
 class Grants:
     """Checks the grants of a server's requests. Errors of the configuration are LedgerError.
 
-    keys are the verifier keys of the grants, as transparency/keys lists them with the use grant; at most 16. routes are
-    the requests that need a grant; the first that matches counts. open are those that need none: "<METHOD> *" for a
+    keys are the verifier keys of the grants, as transparency/keys lists them with the use grant; at most 16, and none
+    only if all routes are optional. routes are the requests that need a grant; the first that matches counts. open are those that need none: "<METHOD> *" for a
     method without tools, "<METHOD> <path>" for a path without parameters. now returns the time in milliseconds. With
-    receipts, the server's own name and seed (bytes or base64), answers to permitted requests have a receipt.
+    receipts, the server's own name and seed (bytes or base64), answers to requests with a grant have a receipt, and on
+    optional routes those with an intent.
     """
 
     def __init__(
@@ -395,7 +413,8 @@ class Grants:
         now: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         receipts: tuple[str, str | bytes] | None = None,
     ) -> None:
-        if not 0 < len(keys) <= _MAX_KEYS:
+        needed = any(route.get("optional") is not True for route in routes)
+        if needed > len(keys) or len(keys) > _MAX_KEYS:
             raise LedgerError(f"grants: keys: 1 to {_MAX_KEYS} are needed")
         if not 0 < len(routes) <= _MAX_ROUTES or len(open) > _MAX_ROUTES:
             raise LedgerError(f"grants: routes: 1 to {_MAX_ROUTES} are needed, and at most as many open ones")
@@ -414,7 +433,7 @@ class Grants:
         return None if self._receipts is None else str(self._receipts.verifier)
 
     async def admit(self, scope: Scope, receive: Receive) -> Admitted | None:
-        """Return a request that is permitted, None for an open one, or raise a refusal."""
+        """Return a request that is permitted, None for one that passes as it is, or raise a refusal."""
         request = _Request.of(scope)
         size = len(request.path) + len(request.query) + bool(request.query)
         if not request.path.startswith("/") or size > _MAX_TARGET:
@@ -426,11 +445,17 @@ class Grants:
             if any(route.match(request.method, segments) is not None for route in self._open):
                 return None
             raise _Refusal(403, "not_declared", "No tool is declared for this method and path")
-        grant, organization = self._open_grant(request.header(b"agentledger-grant"))
+        header = request.header(b"agentledger-grant")
+        if found[0].optional and not header:
+            intent = request.header(b"agentledger-intent")
+            return await _admit_intent(request, *found, intent, receive) if intent and self._receipts else None
+        grant, organization = self._open_grant(header)
         self._used.claim(grant.nonce, grant.not_after, self._now())
         try:
-            tool, body = await _compare(request, *found, grant, organization, receive)
-            return Admitted(grant, organization, tool, body)
+            tool, digest, body = await _read_act(request, *found, (organization, grant.agent), "grant", receive)
+            if digest != grant.action_digest:
+                raise _other_action()
+            return Admitted(grant, organization, grant.agent, None, tool, digest, body)
         except BaseException:
             self._used.release(grant.nonce)
             raise
@@ -482,15 +507,27 @@ class Grants:
         return None if grant is None or grant.origin != known.origin else (grant, known.organization)
 
 
-async def _compare(
+async def _admit_intent(
+    request: _Request, route: _Compiled, parameters: Mapping[str, str], intent: str, receive: Receive
+) -> Admitted:
+    """Return a request without a grant. Organization, agent and intent are what it states."""
+    stated = _INTENT.fullmatch(intent)
+    if stated is None:
+        raise _Refusal(400, "bad_request", "Agentledger-Intent must be an organization, an agent and an event")
+    organization, agent, event = stated.groups()
+    tool, digest, body = await _read_act(request, route, parameters, (organization, agent), "intent", receive)
+    return Admitted(None, organization, agent, event, tool, digest, body)
+
+
+async def _read_act(
     request: _Request,
     route: _Compiled,
     parameters: Mapping[str, str],
-    grant: Grant,
-    organization: str,
+    who: tuple[str, str],
+    of: str,
     receive: Receive,
-) -> tuple[str, bytes]:
-    """Return tool and body of a request if the grant is for this act."""
+) -> tuple[str, str, bytes]:
+    """Return tool, digest and body of a request's act. who is organization and agent, and of has the payload."""
     if request.header(b"content-encoding").lower() not in ("", "identity"):
         raise _Refusal(415, "unsupported_body", "Content-Encoding must be identity")
     body = await _read_body(request, receive)
@@ -504,15 +541,10 @@ async def _compare(
         try:
             payload = _check_call(call, arguments)
         except (Malformed, ValueError):
-            raise _other_action() from None
-    quote = canonical_text
-    action = (
-        f'{{"agent_id":{quote(grant.agent)},"organization_id":{quote(organization)},'
-        f'"payload":{payload},"tool_name":{quote(tool)},"v":1}}'
-    )
-    if sha256(action.encode()).hexdigest() != grant.action_digest:
-        raise _other_action()
-    return tool, body
+            raise _other_action(of) from None
+    organization, agent, name = (canonical_text(text) for text in (*who, tool))
+    action = f'{{"agent_id":{agent},"organization_id":{organization},"payload":{payload},"tool_name":{name},"v":1}}'
+    return tool, sha256(action.encode()).hexdigest(), body
 
 
 async def _read_body(request: _Request, receive: Receive) -> bytes:
@@ -597,7 +629,7 @@ def _check_call(call: str, arguments: dict[str, Any]) -> str:
 
 
 class GrantMiddleware:
-    """ASGI middleware. A permitted request has its Grant in scope["agentledger.grant"]."""
+    """ASGI middleware. A permitted request with a grant has it in scope["agentledger.grant"]."""
 
     def __init__(self, app: App, grants: Grants) -> None:
         self._app = app
@@ -626,4 +658,5 @@ class GrantMiddleware:
             return again.pop() if again else await receive()
 
         certified = self._grants.certified(permitted, send)
-        await self._app({**scope, "agentledger.grant": permitted.grant}, receive_again, certified)
+        granted = {"agentledger.grant": permitted.grant} if permitted.grant else {}
+        await self._app({**scope, **granted}, receive_again, certified)

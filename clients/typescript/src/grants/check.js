@@ -38,13 +38,15 @@ export class Refusal extends Error {
   }
 }
 
-const otherAction = () => new Refusal(403, "other_action", "The grant is for another action");
+const otherAction = (of = "grant") => new Refusal(403, "other_action", `The ${of} is for another action`);
 const noObject = () => new Refusal(400, "bad_request", "The body must be a JSON object");
 const reservedName = () => new Refusal(400, "bad_request", "An argument has a reserved name or is there twice");
 const expired = () => new Refusal(403, "expired", "The grant has expired");
 export const tooLarge = () => new Refusal(413, "too_large", "The body is too large");
 export const unread = () => new Refusal(400, "bad_request", "The body could not be read");
 
+const intentForm =
+  /^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}) ([A-Za-z0-9._-]{1,128}) (?!\.\.?$)([A-Za-z0-9_.:-]{1,128})$/;
 const grantForm = new RegExp(
   "^agentledger/grant/v1\n([^\n]+)\n([a-z0-9_]{1,64})\n([A-Za-z0-9._-]{1,128})\n([0-9a-f]{64})\n([0-9a-f]{64})\n([0-9a-f]{32})\n" +
     "(\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z)\n(\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z)\n$",
@@ -71,8 +73,8 @@ function organizationOf(origin) {
   return /\/o\/([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(\/([2-9]|[1-9][0-9]{1,9}))?$/.exec(origin)?.[1];
 }
 
-function parseKeys(keys) {
-  if (!Array.isArray(keys) || keys.length === 0 || keys.length > maxKeys) throw new LedgerError(`grants: keys: 1 to ${maxKeys} are needed`);
+function parseKeys(keys, needed) {
+  if (!Array.isArray(keys) || (needed && keys.length === 0) || keys.length > maxKeys) throw new LedgerError(`grants: keys: 1 to ${maxKeys} are needed`);
   return keys.map((text) => {
     const key = parseLogKey(String(text));
     const origin = key.name.endsWith("/grant") ? key.name.slice(0, -"/grant".length) : "";
@@ -132,16 +134,20 @@ export class Checker {
   #start;
   #now;
   #used = new Used();
+  #signs;
 
-  constructor(config, now = Date.now) {
+  /** With `signs`, a request without a grant is checked if it states its intent. */
+  constructor(config, now = Date.now, signs = false) {
     ({ routes: this.#routes, open: this.#open } = compileRoutes(config));
-    this.#keys = parseKeys(config.keys);
+    this.#signs = signs;
+    this.#keys = parseKeys(config.keys, this.#routes.some((r) => r.optional !== true));
     this.#now = now;
     this.#start = now();
   }
 
   /**
-   * Resolves to {grant, organization, tool, body, parsed} of a request that is permitted, and to {} for an open one; throws a Refusal.
+   * Resolves to {grant, act, body, parsed} of a request with a grant, to the same without grant of one that states its intent, and
+   * to {} of one that passes as it is; throws a Refusal. `act` is the receipt without status and time.
    * `header(name)` returns all values of a header joined by ", ", and `read()` resolves to the body of at most maxBody
    * bytes or throws a Refusal.
    */
@@ -154,11 +160,19 @@ export class Checker {
       if (matchRoute(this.#open, method, path)) return {};
       throw new Refusal(403, "not_declared", "No tool is declared for this method and path");
     }
-    const { grant, organization } = await this.#openGrant(header("Agentledger-Grant"));
+    const asked = { ...matched, method, path, query: at < 0 ? "" : target.slice(at + 1), header, request };
+    const signed = header("Agentledger-Grant");
+    if (matched.route.optional && signed === "") {
+      const intent = header("Agentledger-Intent");
+      return intent !== "" && this.#signs ? readAct(asked, parseIntent(intent), "intent", read) : {};
+    }
+    const { grant, organization } = await this.#openGrant(signed);
     this.#used.claim(grant, this.#now());
     try {
-      const asked = { ...matched, method, path, query: at < 0 ? "" : target.slice(at + 1), header, request };
-      return { grant, organization, ...(await compare(asked, grant, organization, read)) };
+      const { agent, approvalId, nonce, actionDigest } = grant;
+      const found = await readAct(asked, { organization, agent, approvalId, nonce }, "grant", read);
+      if (found.act.actionDigest !== actionDigest) throw otherAction();
+      return { grant, ...found };
     } catch (why) {
       this.#used.release(grant);
       throw why;
@@ -192,7 +206,16 @@ export class Checker {
 /** Another charset could have another meaning for the server. */
 const mediaType = /^application\/json[ \t]*(;[ \t]*charset="?utf-8"?[ \t]*)?$/i;
 
-async function compare(asked, grant, organization, read) {
+/** Returns what a request without a grant states about itself. */
+function parseIntent(text) {
+  const parts = intentForm.exec(text);
+  if (!parts) throw new Refusal(400, "bad_request", "Agentledger-Intent must be an organization, an agent and an event");
+  const [, organization, agent, intentEventId] = parts;
+  return { organization, agent, intentEventId };
+}
+
+/** Resolves to {act, body, parsed}: `who` with tool and digest of the request's act. `of` has its payload. */
+async function readAct(asked, who, of, read) {
   const coding = asked.header("Content-Encoding");
   if (coding !== "" && coding.toLowerCase() !== "identity") throw new Refusal(415, "unsupported_body", "Content-Encoding must be identity");
   const body = await read();
@@ -204,11 +227,10 @@ async function compare(asked, grant, organization, read) {
     throw noObject();
   }
   const call = asked.header("Agentledger-Call");
-  if (call !== "") payload = checkCall(call, exact);
+  if (call !== "") payload = checkCall(call, exact, of);
   const text = (value) => JSON.stringify(value);
-  const action = `{"agent_id":${text(grant.agent)},"organization_id":${text(organization)},"payload":${payload},"tool_name":${text(tool)},"v":1}`;
-  if (sha256hex(action) !== grant.actionDigest) throw otherAction();
-  return { tool, body, parsed };
+  const action = `{"agent_id":${text(who.agent)},"organization_id":${text(who.organization)},"payload":${payload},"tool_name":${text(tool)},"v":1}`;
+  return { act: { ...who, tool, actionDigest: sha256hex(action) }, body, parsed };
 }
 
 /** Resolves to the tool of a request and its arguments in exact form. */
@@ -255,7 +277,7 @@ function readArguments(text) {
  * Returns the payload of a guarded call in canonical form, if it is of a call with these arguments: it records them, or
  * it has their digest and records some of them.
  */
-function checkCall(call, exact) {
+function checkCall(call, exact, of) {
   let got;
   let want;
   let payload;
@@ -271,9 +293,9 @@ function checkCall(call, exact) {
     got = rewrite(members);
     want = payloadText(recordMembers(exact, digest === undefined ? undefined : Object.keys(members)));
   } catch {
-    throw otherAction();
+    throw otherAction(of);
   }
-  if (got !== want) throw otherAction();
+  if (got !== want) throw otherAction(of);
   return payload;
 }
 

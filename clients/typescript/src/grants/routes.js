@@ -55,7 +55,7 @@ export function compileRoutes(config) {
     throw new LedgerError(`grants: routes: 1 to ${maxRoutes} are needed, and at most as many open ones`);
   }
   const compiled = routes.map((declared) => {
-    checkMembers("a route", declared, { route: "string", tool: "string", host: "string", describe: "function" });
+    checkMembers("a route", declared, { route: "string", tool: "string", host: "string", describe: "function", optional: "boolean" });
     const r = { ...declared, ...parseRoute(declared.route) };
     const fail = (why) => new LedgerError(`grants: route ${JSON.stringify(r.route)}: ${why}`);
     if (!r.tool === !r.host) throw fail("set either the tool or the host");

@@ -6,8 +6,10 @@ import { LedgerError } from "../errors.js";
 
 /** The header in which a server receives the grant of an approved request: base64 of the signed note. */
 export const grantHeader = "Agentledger-Grant";
-/** The header with the payload that the grant is for, in base64: the request's act with the guard's members. */
+/** The header with the payload that the grant or the intent is for, in base64: the request's act with the guard's members. */
 export const callHeader = "Agentledger-Call";
+/** The header with organization, agent and event of an intent, by which a request without a grant asks for a receipt. */
+export const intentHeader = "Agentledger-Intent";
 
 /**
  * Returns the act of a request: tool http.<method>; payload with method, host, path, query and the SHA-256 of the body;
@@ -56,6 +58,9 @@ export function guardedFetch(guard, { describe = describeRequest, fetch: send = 
       if (permit.grant !== undefined) {
         headers.set(grantHeader, base64(utf8(permit.grant)));
         headers.set(callHeader, base64(utf8(permit.approved)));
+      } else if (permit.intent !== undefined) {
+        headers.set(intentHeader, permit.intent);
+        headers.set(callHeader, base64(utf8(permit.payload)));
       }
       return send(new Request(request, { headers, body: body.length > 0 ? body : undefined }));
     });

@@ -33,6 +33,7 @@ async function ask(guard, act, o) {
   }
   act.decision = answer.decision ?? "allow";
   const permit = { eventId: act.intent.eventId, callId: act.callId, decision: act.decision, grant: undefined };
+  if (act.decision === "allow" && o.receipt) Object.assign(permit, intentOf(guard, act.intent));
   if (act.decision === "allow") return permit;
   const denial = { reason: answer.reason, ruleId: answer.ruleId, policyId: answer.policyId, eventId: act.intent.eventId };
   if (act.decision === "deny") throw new Denied(denial);
@@ -43,6 +44,11 @@ async function ask(guard, act, o) {
   permit.grant = await obtainGrant(guard, act, o, approval, denial);
   permit.approved = rewrite(parse(act.intent.text).payload);
   return permit;
+}
+
+/** Returns what a tool needs to sign a receipt without a grant. */
+function intentOf({ client }, { eventId, text }) {
+  return { intent: `${client.org.toLowerCase()} ${client.agent} ${eventId}`, payload: rewrite(parse(text).payload) };
 }
 
 /** Waits for the approval and consumes it. */

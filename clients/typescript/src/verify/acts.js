@@ -205,7 +205,7 @@ export class Acts {
       const of = this.#acts.get(r.policy.intent);
       if (!of?.receipt || of.result !== r.sequence_num - 1) continue;
       try {
-        of.confirmed = await confirmAct(e, of.action, keys);
+        of.confirmed = await confirmAct(e, r.policy.intent, of.action, keys);
         const text = sha256hex(findReceipt(e).split("\n\n", 1)[0]);
         if (used.has(text)) throw new Mismatch("the receipt is for another act, which has it too");
         used.add(text);
@@ -286,13 +286,14 @@ function outcomeOf(act) {
 
 function newReceipts(keys) {
   const tools = [...new Set(keys.map((k) => k.name))].map((name) => ({ name, confirmed: 0 }));
-  return { confirmed: 0, failed: 0, claimed: 0, unchecked: 0, wrong: 0, tools, errors: [] };
+  return { confirmed: 0, failed: 0, without_grant: 0, claimed: 0, unchecked: 0, wrong: 0, tools, errors: [] };
 }
 
 function countReceipt(r, { receipt, confirmed, wrong, index }, { outcome }) {
   if (confirmed) {
     r.confirmed++;
     if (confirmed.status >= 400) r.failed++;
+    if (confirmed.approval_id === undefined) r.without_grant++;
     r.tools.find((t) => t.name === confirmed.by).confirmed++;
     return;
   }
@@ -345,6 +346,7 @@ function receiptLines(r) {
   const by = r.tools.filter((t) => t.confirmed > 0).map((t) => `${t.confirmed} by ${printable(t.name)}`);
   let line = `receipts    ${acts(r.confirmed)} confirmed`;
   if (by.length > 0) line += ": " + by.join(", ");
+  if (r.without_grant > 0) line += `; ${r.without_grant} of them without a grant`;
   if (r.failed > 0) line += `; ${r.failed} of them failed at the tool`;
   line += `; ${r.claimed} only claimed by the agent`;
   if (r.unchecked > 0) line += `; ${r.unchecked} with a receipt that can't be checked`;

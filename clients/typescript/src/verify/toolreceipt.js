@@ -30,7 +30,8 @@ const missing = (r) => (r.envelope_ok === null ? "the envelope is not disclosed"
 function lineOf({ ok, confirmed, error }) {
   if (ok === false) return "FAIL  receipt     of the tool: " + printable(error);
   if (!confirmed) return "--    receipt     the tool's own statement about the act, unchecked: " + printable(error);
-  return `ok    receipt     confirmed by ${printable(confirmed.by)}: it answered with status ${confirmed.status} at ${confirmed.at}`;
+  const unchecked = confirmed.approval_id === undefined ? ", and checked no grant" : "";
+  return `ok    receipt     confirmed by ${printable(confirmed.by)}: it answered with status ${confirmed.status} at ${confirmed.at}${unchecked}`;
 }
 
 /** Resolves to the verdict on the receipt in a bundle, or undefined if the bundle shows none. */
@@ -42,7 +43,7 @@ async function judge(b, trust, source) {
   const { policy } = parseRecord(b.record);
   try {
     const action = policy.intent === undefined || source === undefined ? undefined : await intentOf(source, b, policy.intent, trust);
-    return { ok: true, confirmed: await confirmAct(e, action, trust.toolKeys) };
+    return { ok: true, confirmed: await confirmAct(e, policy.intent, action, trust.toolKeys) };
   } catch (why) {
     if (!(why instanceof LedgerError)) throw why;
     if (!(why instanceof Unconfirmed)) return { ok: false, error: why.message };

@@ -5,7 +5,8 @@
 
 A request is an act of the tool http.<method>, whose payload has method, host, path, query and the SHA-256 of the body.
 A request with an Idempotency-Key is made once; it is not repeated, and its answer is not stored. An approved request
-has the grant in the header Agentledger-Grant and the approved payload in Agentledger-Call, both in base64.
+has the grant in the header Agentledger-Grant and the approved payload in Agentledger-Call, both in base64. With
+Options(receipt=True) every other request has its intent in Agentledger-Intent, and its payload in Agentledger-Call.
 Redirects are separate requests.
 """
 
@@ -28,6 +29,7 @@ MAX_BODY = 8 << 20
 """Maximum size of a body in bytes. The body is read into memory, because the decision covers all of it."""
 GRANT_HEADER = "Agentledger-Grant"
 CALL_HEADER = "Agentledger-Call"
+INTENT_HEADER = "Agentledger-Intent"
 RECEIPT_HEADER = "Agentledger-Receipt"
 _MAX_RECEIPT = 4096
 
@@ -66,6 +68,9 @@ def _permitted(request: httpx.Request, body: bytes, permit: Permit) -> httpx.Req
     if permit.grant and permit.approved:
         headers[GRANT_HEADER] = base64.b64encode(permit.grant.encode()).decode()
         headers[CALL_HEADER] = base64.b64encode(permit.approved.encode()).decode()
+    elif permit.intent and permit.payload:
+        headers[INTENT_HEADER] = permit.intent
+        headers[CALL_HEADER] = base64.b64encode(permit.payload.encode()).decode()
     extensions = cast("dict[str, Any]", request.extensions)  # pyright: ignore[reportUnknownMemberType]
     return httpx.Request(request.method, request.url, headers=headers, content=body, extensions=extensions)
 

@@ -125,7 +125,7 @@ def _check_receipt(
         return ToolReceipt(error="no key of the tool is given")
     try:
         action = None if of is None or intent is None else _read_intent(intent, bundle, of, trust)
-        return ToolReceipt(True, confirm_act(result, action, tools))
+        return ToolReceipt(True, confirm_act(result, of, action, tools))
     except Unconfirmed as why:
         c = why.confirmed
         if c is None:

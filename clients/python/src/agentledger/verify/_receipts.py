@@ -18,7 +18,7 @@ from ._note import Note, check_signed, parse_note
 TIME = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)\n"
 _RECEIPT = re.compile(
     "agentledger/receipt/v1\n([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\n([A-Za-z0-9._-]{1,128})\n"
-    + r"([A-Za-z0-9_:/-]+(?:\.[A-Za-z0-9_:/-]+)*)" + "\n([0-9a-f]{64})\n(?:-\n-|([a-z0-9_]{1,64})\n([0-9a-f]{32}))\n"
+    + r"([A-Za-z0-9_:/-]+(?:\.[A-Za-z0-9_:/-]+)*)" + "\n([0-9a-f]{64})\n(?:-\n(?!\.\.?\n)([A-Za-z0-9_.:-]{1,128})|([a-z0-9_]{1,64})\n([0-9a-f]{32}))\n"
     + "([2-5][0-9]{2})\n"
     + TIME,
     re.ASCII,
@@ -31,7 +31,8 @@ class Receipt:
     """What a tool states about an act, signed by the tool's own key. docs/guides/tool-receipts.md has the contract.
 
     status is the HTTP status of the answer, 200 to 599, and at its time in milliseconds since 1970. approval_id and
-    nonce are None for an act without an approval.
+    nonce are None if the tool checked no grant. Organization, agent and intent_event_id are then what the request
+    stated; otherwise intent_event_id is None.
     """
 
     organization: str
@@ -40,6 +41,7 @@ class Receipt:
     action_digest: str
     approval_id: str | None
     nonce: str | None
+    intent_event_id: str | None
     status: int
     at: int
 
@@ -53,7 +55,7 @@ class Receipt:
             self.tool,
             self.action_digest,
             self.approval_id or "-",
-            self.nonce or "-",
+            self.nonce or self.intent_event_id or "",
             str(self.status),
             at.replace("+00:00", "Z"),
         )
@@ -73,9 +75,9 @@ def _open(note: Note, key: VerifierKey) -> Receipt:
     found = _RECEIPT.fullmatch(note.text)
     need(found is not None and len(found[3]) <= 256, "receipt: form", MALFORMED)
     assert found is not None
-    organization, agent, tool, act, approval, nonce, status, at = found.groups()
+    organization, agent, tool, act, intent, approval, nonce, status, at = found.groups()
     try:
-        return Receipt(organization, agent, tool, act, approval, nonce, int(status), milliseconds(at))
+        return Receipt(organization, agent, tool, act, approval, nonce, intent, int(status), milliseconds(at))
     except ValueError:
         raise Flaw("receipt: time", MALFORMED) from None
 
@@ -96,15 +98,20 @@ class Unconfirmed(Exception):
 
 @dataclass(frozen=True)
 class Confirmation:
-    """What a tool states about an act: the name of its key, the HTTP status of its answer, and the time by its clock."""
+    """What a tool states about an act: the name of its key, the HTTP status of its answer, and the time by its clock.
+
+    approval_id is the approval whose grant the tool checked, None if it checked none.
+    """
 
     by: str
     status: int
     at: str
+    approval_id: str | None = None
 
     def members(self) -> dict[str, Any]:
         """Return the confirmation in the form of `aps verify --json`."""
-        return {"by": self.by, "status": self.status, "at": self.at}
+        members: dict[str, Any] = {"by": self.by, "status": self.status, "at": self.at}
+        return members if self.approval_id is None else {**members, "approval_id": self.approval_id}
 
 
 @dataclass(frozen=True)
@@ -136,10 +143,13 @@ def action_of(e: dict[str, Any]) -> str:
     return sha256(action.encode()).hexdigest()
 
 
-def confirm_act(result: dict[str, Any], action: str | None, keys: Sequence[VerifierKey]) -> Confirmation:
+def confirm_act(
+    result: dict[str, Any], intent: str | None, action: str | None, keys: Sequence[VerifierKey]
+) -> Confirmation:
     """Check the receipt in the envelope of a result under pinned keys of tools.
 
-    action is the digest of the act. Errors are Unconfirmed and Flaw.
+    intent is the intent that the record of the result names, and action the digest of its act. Errors are Unconfirmed
+    and Flaw.
     """
     note = parse_note(find_receipt(result) or "")
     key = next((k for k in keys if note.line_of(k) is not None), None)
@@ -151,8 +161,9 @@ def confirm_act(result: dict[str, Any], action: str | None, keys: Sequence[Verif
     need(r.tool == result.get("tool_name"), "the receipt is for another tool")
     same = (r.approval_id, r.nonce) == (payload.get("approval_id"), payload.get("grant_nonce"))
     need(same, "the receipt is for another approval")
-    confirmed = Confirmation(key.name, r.status, r.text().split("\n")[8])
-    if action is None:
+    confirmed = Confirmation(key.name, r.status, r.text().split("\n")[8], r.approval_id)
+    need(intent is None or r.intent_event_id in (None, intent), "the receipt is for another intent")
+    if intent is None or action is None:
         raise Unconfirmed("the event of the intent is not known, so the act is not", confirmed)
     need(r.action_digest == action, "the receipt is for another act")
     return confirmed

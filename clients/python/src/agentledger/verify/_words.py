@@ -94,7 +94,8 @@ def _receipt_line(r: ToolReceipt) -> str:
     if r.confirmed is None:
         return f"--    receipt     the tool's own statement about the act, unchecked: {printable(r.error)}"
     c = r.confirmed
-    return f"ok    receipt     confirmed by {printable(c.by)}: it answered with status {c.status} at {c.at}"
+    unchecked = "" if c.approval_id is not None else ", and checked no grant"
+    return f"ok    receipt     confirmed by {printable(c.by)}: it answered with status {c.status} at {c.at}{unchecked}"
 
 
 def _conclusion(r: Report, quorums: Quorums) -> list[str]:

@@ -111,11 +111,12 @@ class Receipts:
     """The acts of a pack by the receipts of tools in their results, under the given keys of tools.
 
     claimed are done or failed acts that no tool confirms, unchecked and wrong those with such receipts. failed are
-    confirmed acts that the tool answered with an error status. tools are the confirmed acts of each key's name.
+    confirmed acts that the tool answered with an error status, and without_grant those whose tool checked no grant. tools are the confirmed acts of each key's name.
     """
 
     confirmed: int = 0
     failed: int = 0
+    without_grant: int = 0
     claimed: int = 0
     unchecked: int = 0
     wrong: int = 0
@@ -132,6 +133,8 @@ class Receipts:
         by = [f"{number} by {printable(name)}" for name, number in self.tools.items() if number]
         if by:
             line += ": " + ", ".join(by)
+        if self.without_grant:
+            line += f"; {self.without_grant} of them without a grant"
         if self.failed:
             line += f"; {self.failed} of them failed at the tool"
         line += f"; {self.claimed} only claimed by the agent"
@@ -326,7 +329,7 @@ class Acts:
             if act is None or not act.has_receipt or act.result != index:
                 continue
             try:
-                confirmed = confirm_act(e, act.action, keys)
+                confirmed = confirm_act(e, r["policy"]["intent"], act.action, keys)
                 text = sha((find_receipt(e) or "").split("\n\n")[0].encode())
                 need(text not in used, "the receipt is for another act, which has it too")
                 used.add(text)
@@ -398,6 +401,7 @@ def _count_receipt(r: Receipts, act: _Act) -> None:
     if act.confirmed is not None:
         r.confirmed += 1
         r.failed += act.confirmed.status >= 400
+        r.without_grant += act.confirmed.approval_id is None
         r.tools[act.confirmed.by] += 1
         return
     r.claimed += act.outcome in ("done", "failed")
