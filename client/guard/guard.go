@@ -109,6 +109,8 @@ type Action struct {
 	// Idempotent states that the function may run again after an interruption. It then runs under
 	// the same intent and, if approval was needed, with the same grant or another approval.
 	Idempotent bool
+	// Receipt fills Permit.Intent and Permit.Payload, with which a tool can sign a receipt without a grant.
+	Receipt bool
 }
 
 // Permit is the permission that an action runs under.
@@ -120,6 +122,11 @@ type Permit struct {
 	// the guard's members. A tool that checks the grant needs it, see CheckCall.
 	Approved string `json:"approved,omitzero"`
 	Unasked  bool   `json:"unasked"` // whether Config.FailOpen let the action run
+	// Intent is what a tool that signs receipts needs of an action without an approval: organization,
+	// agent and EventID, with a space between them. Payload is the payload of the intent, as canonical
+	// JSON. Both are "" with an approval, without Action.Receipt, and for an action that is repeated.
+	Intent  string `json:"-"`
+	Payload string `json:"-"`
 }
 
 // Outcome is the end of an action that ran.
@@ -219,6 +226,11 @@ func (g *Guard) openAction(ctx context.Context, a Action, use func(known *action
 	defer release()
 	if err := g.obtainPermit(ctx, r, known); err != nil {
 		return fmt.Errorf("run action: %w", err)
+	}
+	if a.Receipt && known.Permit.Grant == "" {
+		if err := g.nameIntent(known); err != nil {
+			return fmt.Errorf("run action: %w", g.notDecided(known, err))
+		}
 	}
 	if known.Stage != stageStarted {
 		known.Stage, known.BeganAt = stageStarted, id.InstantOf(time.Now())

@@ -23,7 +23,10 @@ import (
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/grant"
+	"github.com/agentledger/agentledger/grant/granthttp"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/tlog"
+	"github.com/agentledger/agentledger/verify"
 )
 
 // office is a service that decides as its fields say and stores the events it receives.
@@ -702,6 +705,72 @@ func TestTransport(t *testing.T) {
 	var denied *client.DeniedError
 	if _, err := guardedHTTP.Get(tool.URL); !errors.As(err, &denied) || calls != 1 {
 		t.Errorf("denied: got %v, %d calls", err, calls)
+	}
+}
+
+// A server signs a receipt of a request without an approval if the transport asks for one, and the receipt confirms the act.
+func TestTransportAsksForReceipts(t *testing.T) {
+	name, err := tlog.NewSignerKey("did:web:shop.example", edkey.NewPrivate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, asks := range []bool{false, true} {
+		o := newOffice(t)
+		mux := http.NewServeMux()
+		shop := httptest.NewServer(mux)
+		defer shop.Close()
+		checker, err := granthttp.New(granthttp.Config{
+			Routes: []granthttp.Route{{Route: "POST *", Host: shop.Listener.Addr().String(), Optional: true}}, Receipts: &name,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var seen http.Header
+		mux.Handle("/", checker.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = r.Header })))
+		transport := &Transport{Guard: guarded(t, o, t.TempDir()), Receipts: asks}
+		answer, err := (&http.Client{Transport: transport}).Post(shop.URL+"/pay?x=1", "text/plain", strings.NewReader("seven"))
+		if err != nil || answer.StatusCode != 200 {
+			t.Fatalf("got %v %v", answer, err)
+		}
+		defer answer.Body.Close()
+		if err := transport.Guard.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		intent, result := o.events[0], o.events[1]
+		if got := seen.Get(IntentHeader) != "" && seen.Get(CallHeader) != ""; got != asks || seen.Get(GrantHeader) != "" {
+			t.Errorf("asks %t: the server got %v", asks, seen)
+		}
+		if got := verify.FindToolReceipt(result) != ""; got != asks {
+			t.Errorf("asks %t: the result is %s", asks, result.Payload)
+		}
+		if !asks {
+			continue
+		}
+		action := grant.Action{Organization: intent.OrganizationID, Agent: intent.AgentID, Tool: intent.Tool, Payload: intent.Payload}
+		confirmed, err := verify.ConfirmAct(result, intent.EventID, action.Digest(), []tlog.VerifierKey{name.Verifier()})
+		if err != nil || confirmed.By != "did:web:shop.example" || confirmed.Status != 200 || confirmed.Approval != "" {
+			t.Errorf("got %+v %v", confirmed, err)
+		}
+		if _, err := verify.ConfirmAct(result, "evt_other", action.Digest(), []tlog.VerifierKey{name.Verifier()}); !errors.Is(err, verify.ErrMismatch) {
+			t.Errorf("of another intent: got %v", err)
+		}
+	}
+}
+
+// An approved action has a grant, and asks for nothing else.
+func TestApprovedRequestNamesNoIntent(t *testing.T) {
+	o := newOffice(t)
+	o.set(func() { o.decision, o.votes = "allow_with_obligation", []string{"approved"} })
+	a := refundAction("k")
+	a.Receipt = true
+	_, err := guarded(t, o, t.TempDir()).Run(t.Context(), a, func(_ context.Context, p Permit) (any, error) {
+		if p.Grant == "" || p.Intent != "" || p.Payload != "" {
+			t.Errorf("got %+v", p)
+		}
+		return nil, nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -134,6 +134,17 @@ func (g *Guard) intentAction(intent []byte) (grant.Action, error) {
 	return act, nil
 }
 
+// nameIntent adds what a tool needs for a receipt to the permit.
+func (g *Guard) nameIntent(a *action) error {
+	act, err := g.intentAction(a.Intent)
+	if err != nil {
+		return err
+	}
+	a.Permit.Intent = fmt.Sprintf("%s %s %s", act.Organization, act.Agent, a.Permit.EventID)
+	a.Permit.Payload = string(act.Payload)
+	return nil
+}
+
 // ErrOtherCall is returned by CheckCall.
 var ErrOtherCall = grant.ErrOtherCall
 

@@ -20,8 +20,12 @@ import (
 // the base64 of the signed note.
 const GrantHeader = "Agentledger-Grant"
 
-// CallHeader is the header in which a tool receives Permit.Approved with the grant, in base64.
+// CallHeader is the header in which a tool receives Permit.Approved with the grant, or Permit.Payload
+// with the intent, in base64.
 const CallHeader = "Agentledger-Call"
+
+// IntentHeader is the header in which a tool receives Permit.Intent, if Transport.Receipts is set.
+const IntentHeader = "Agentledger-Intent"
 
 // ReceiptHeader is the header of an answer in which a tool states what it did: the base64 of a signed
 // note. The result event has it as the member receipt. See grant.Receipt.
@@ -44,6 +48,10 @@ type Transport struct {
 
 	// Describe returns the action of a request; default: DescribeRequest.
 	Describe func(r *http.Request, body []byte) (Action, error)
+
+	// Receipts asks servers for receipts of requests without an approval too. The server then receives
+	// the names of organization, agent and event, and the payload that the event records.
+	Receipts bool
 }
 
 // DescribeRequest returns the action of a request. The tool is http.<method>, and the payload
@@ -81,6 +89,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("describe request: %w", err)
 	}
+	a.Receipt = a.Receipt || t.Receipts
 	var answer *http.Response
 	o, err := t.Guard.Run(r.Context(), a, func(_ context.Context, p Permit) (any, error) {
 		var err error
@@ -124,6 +133,9 @@ func (t *Transport) sendRequest(r *http.Request, body []byte, p Permit) (*http.R
 	if p.Grant != "" {
 		sent.Header.Set(GrantHeader, base64.StdEncoding.EncodeToString([]byte(p.Grant)))
 		sent.Header.Set(CallHeader, base64.StdEncoding.EncodeToString([]byte(p.Approved)))
+	} else if p.Intent != "" {
+		sent.Header.Set(IntentHeader, p.Intent)
+		sent.Header.Set(CallHeader, base64.StdEncoding.EncodeToString([]byte(p.Payload)))
 	}
 	base := t.Base
 	if base == nil {

@@ -57,10 +57,11 @@ type ServerSettings struct {
 
 // RecordSettings configure how calls of tools are recorded.
 type RecordSettings struct {
-	Tools  string   `json:"tools"`  // pattern of tool names: mcp.files.*
-	Digest bool     `json:"digest"` // the SHA-256 of the arguments instead of the arguments
-	Seen   []string `json:"seen"`   // with digest: members that are recorded nevertheless
-	Output bool     `json:"output"` // the result, not only its SHA-256
+	Tools   string   `json:"tools"`   // pattern of tool names: mcp.files.*
+	Digest  bool     `json:"digest"`  // the SHA-256 of the arguments instead of the arguments
+	Seen    []string `json:"seen"`    // with digest: members that are recorded nevertheless
+	Output  bool     `json:"output"`  // the result, not only its SHA-256
+	Receipt bool     `json:"receipt"` // ask the server for a receipt of calls without an approval too
 }
 
 // CallerSettings say where the bearer token of a client is: in a file or in a variable.
@@ -231,7 +232,7 @@ func (s Settings) gatewayConfig() (gateway.Config, error) {
 	}
 	c.RefuseChanged, c.Accepted = s.RefuseChangedTools, s.AcceptedTools
 	for _, r := range s.Record {
-		c.Rules = append(c.Rules, gateway.Rule{Tools: r.Tools, Digest: r.Digest, Seen: r.Seen, Output: r.Output})
+		c.Rules = append(c.Rules, gateway.Rule{Tools: r.Tools, Digest: r.Digest, Seen: r.Seen, Output: r.Output, Receipt: r.Receipt})
 	}
 	for _, name := range s.serverNames() {
 		connect, err := connectTo(s.Servers[name], s.MaxMessageBytes)

@@ -243,7 +243,7 @@ func (c *call) decide() message.Message {
 	}
 	outcome, err := g.Run(ctx, guard.Action{
 		Key: c.key, KeyIsNew: c.isNew, Tool: c.tool, Payload: c.arguments.members, DigestOnly: c.rule.Digest,
-		Seen: c.rule.Seen, Trace: c.trace, Traceparent: c.caller.String(), Principal: c.principal, OnBehalfOf: gate.OnBehalfOf,
+		Seen: c.rule.Seen, Trace: c.trace, Traceparent: c.caller.String(), Principal: c.principal, OnBehalfOf: gate.OnBehalfOf, Receipt: c.rule.Receipt,
 	}, c.forward)
 	if !c.staysOpen(ctx, err) {
 		if err := gate.Questions.forget(c.question, c.key); err != nil {
@@ -280,7 +280,7 @@ func (c *call) follow(p guard.Permit) (any, error) {
 	c.stage = sent
 	c.mu.Unlock()
 	for {
-		if err := addGrant(&c.leg.request, p); err != nil {
+		if err := addPermit(&c.leg.request, p); err != nil {
 			return nil, err
 		}
 		m, err := c.leg.exchange(c.session.hurry)

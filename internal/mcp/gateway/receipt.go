@@ -14,23 +14,29 @@ import (
 // Members of _meta between the gateway and a server that checks grants and signs receipts.
 const (
 	metaGrant   = "agentledger/grant"   // of an approved call: the grant, a signed note
-	metaPayload = "agentledger/payload" // with the grant: the approved payload
+	metaIntent  = "agentledger/intent"  // in place of the grant: organization, agent and event of the intent. See guard.Permit
+	metaPayload = "agentledger/payload" // of the grant or the intent
 	metaReceipt = "agentledger/receipt" // of a result: what the tool did, a signed note. See grant.Receipt
 )
 
 // maxReceipt is the maximum size of a receipt in bytes, as in the header that guards read. A longer one is left out.
 const maxReceipt = 3072
 
-// addGrant adds the grant of an approved call to a request for the server.
-func addGrant(m *message.Message, p guard.Permit) error {
-	if p.Grant == "" {
+// addPermit adds the grant of an approved call, or the intent that asks for a receipt, to a request for the server.
+func addPermit(m *message.Message, p guard.Permit) error {
+	members := map[string]string{metaGrant: p.Grant, metaPayload: p.Approved}
+	switch {
+	case p.Grant != "":
+	case p.Intent != "":
+		members = map[string]string{metaIntent: p.Intent, metaPayload: p.Payload}
+	default:
 		return nil
 	}
 	meta := m.Meta()
 	if meta == nil {
 		meta = map[string]jsontext.Value{}
 	}
-	for name, text := range map[string]string{metaGrant: p.Grant, metaPayload: string(p.Approved)} {
+	for name, text := range members {
 		value, err := json.Marshal(text)
 		if err != nil {
 			return err

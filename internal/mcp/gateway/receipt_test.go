@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -58,6 +59,40 @@ func TestReceiptIsRecorded(t *testing.T) {
 				t.Errorf("recorded %s, want a receipt: %v", got, tc.want)
 			}
 		})
+	}
+}
+
+// A server gets the intent of a call without an approval if the rule of the tool asks for receipts, and otherwise nothing.
+func TestReceiptIsAskedFor(t *testing.T) {
+	for _, asks := range []bool{false, true} {
+		o := newOffice(t)
+		var meta map[string]any
+		server := (&counter{}).server()
+		server.AddTool(&mcp.Tool{Name: "pay", InputSchema: map[string]any{"type": "object"}},
+			func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				meta = r.Params.Meta
+				return &mcp.CallToolResult{Meta: mcp.Meta{metaReceipt: receiptText}}, nil
+			})
+		c := newConfig(t, o, organizations[0], t.TempDir())
+		c.Servers = []Server{{Name: "shop", Connect: sdkServer(server)}}
+		c.Rules = []Rule{{Tools: "mcp.shop.*", Receipt: asks}}
+		g, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		startSending(t, g)
+		callTool(t, connectCaller(t, g, nil), "pay", map[string]any{"a": 1})
+		intent := o.firstEvent(organizations[0])
+		var wantIntent, wantPayload any
+		if asks {
+			wantIntent, wantPayload = fmt.Sprintf("%s %s %s", organizations[0], intent.AgentID, intent.EventID), string(intent.Payload)
+		}
+		if meta[metaIntent] != wantIntent || meta[metaPayload] != wantPayload || meta[metaGrant] != nil {
+			t.Errorf("asks %t: the server got %v, want %v %v", asks, meta, wantIntent, wantPayload)
+		}
+		if got := o.payloadOfResult(organizations[0]); !strings.Contains(got, `"receipt":"agentledger/receipt/v1`) {
+			t.Errorf("recorded %s", got)
+		}
 	}
 }
 

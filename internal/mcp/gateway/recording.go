@@ -22,6 +22,9 @@ type Rule struct {
 	Digest bool     // the SHA-256 of the arguments instead of the arguments
 	Seen   []string // with Digest: the members that are recorded all the same, for policies and people
 	Output bool     // the result, beside its SHA-256
+	// Receipt asks the server for a receipt of a call without an approval too: it gets the names of organization, agent and event, and the
+	// payload that the event records.
+	Receipt bool
 }
 
 func (r Rule) check() error {
