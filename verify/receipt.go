@@ -77,25 +77,28 @@ func ConfirmAct(result *event.Envelope, intent id.Event, action id.Hash, keys []
 		approval, nonce = r.Approval, hex.EncodeToString(r.Nonce[:])
 	}
 	c := Confirmation{By: key.Name(), Status: r.Status, At: r.At, Approval: r.Approval}
+	other := ""
 	switch {
 	case r.Organization != result.OrganizationID:
-		return c, fmt.Errorf("the receipt is for another organization: %w", ErrMismatch)
+		other = "organization"
 	case r.Agent != result.AgentID:
-		return c, fmt.Errorf("the receipt is for another agent: %w", ErrMismatch)
+		other = "agent"
 	case r.Tool != result.Tool:
-		return c, fmt.Errorf("the receipt is for another tool: %w", ErrMismatch)
+		other = "tool"
 	case payload.Approval != approval || payload.Nonce != nonce:
-		return c, fmt.Errorf("the receipt is for another approval: %w", ErrMismatch)
+		other = "approval"
 	case intent == "":
 		return c, ErrUnknownAct
 	case r.Approval == "" && r.Intent != intent:
-		return c, fmt.Errorf("the receipt is for another intent: %w", ErrMismatch)
+		other = "intent"
 	case action == id.Hash{}:
 		return c, ErrUnknownAct
 	case r.ActionDigest != action:
-		return c, fmt.Errorf("the receipt is for another act: %w", ErrMismatch)
+		other = "act"
+	default:
+		return c, nil
 	}
-	return c, nil
+	return c, fmt.Errorf("the receipt is for another %s: %w", other, ErrMismatch)
 }
 
 // findToolKey returns the key that a receipt names as its signer.

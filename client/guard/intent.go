@@ -140,7 +140,7 @@ func (g *Guard) nameIntent(a *action) error {
 	if err != nil {
 		return err
 	}
-	a.Permit.Intent = fmt.Sprintf("%s %s %s", act.Organization, act.Agent, a.Permit.EventID)
+	a.Permit.Intent = act.Organization.String() + " " + string(act.Agent) + " " + string(a.Permit.EventID)
 	a.Permit.Payload = string(act.Payload)
 	return nil
 }

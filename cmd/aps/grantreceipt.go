@@ -30,6 +30,7 @@ type toolReceiptReport struct {
 	ToolName     id.Tool    `json:"tool_name,omitzero"`
 	ActionDigest id.Hash    `json:"action_digest,omitzero"`
 	ApprovalID   string     `json:"approval_id,omitzero"`
+	Intent       id.Event   `json:"intent_event_id,omitzero"` // without an approval
 	Status       int        `json:"status,omitzero"`
 	At           id.Instant `json:"at,omitzero"`
 }
@@ -52,7 +53,7 @@ func (c *grantReceiptCommand) Run(s *streams) error {
 		bad = errors.New("the receipt is for another action")
 	}
 	report := toolReceiptReport{
-		OK: bad == nil, AgentID: r.Agent, ToolName: r.Tool, ActionDigest: r.ActionDigest, ApprovalID: r.Approval, Status: r.Status, At: r.At,
+		OK: bad == nil, AgentID: r.Agent, ToolName: r.Tool, ActionDigest: r.ActionDigest, ApprovalID: r.Approval, Intent: r.Intent, Status: r.Status, At: r.At,
 	}
 	switch {
 	case bad != nil:
@@ -64,7 +65,11 @@ func (c *grantReceiptCommand) Run(s *streams) error {
 	case s.json:
 		err = s.printJSON(report)
 	case bad == nil:
-		err = s.printLine("confirmed by %s: %s did this by %s, status %d at %s", key.Name(), r.Agent, r.Tool, r.Status, r.At)
+		unchecked := ""
+		if r.Approval == "" {
+			unchecked = ", and checked no grant"
+		}
+		err = s.printLine("confirmed by %s: %s did this by %s, status %d at %s%s", key.Name(), r.Agent, r.Tool, r.Status, r.At, unchecked)
 	}
 	if err == nil && bad != nil {
 		err = &negative{fmt.Errorf("verify receipt: %w", bad)}

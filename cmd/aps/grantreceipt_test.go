@@ -21,7 +21,8 @@ func TestGrantReceipt(t *testing.T) {
 			Note    string `json:"note_b64"`
 			Verdict string `json:"verdict"`
 			Expect  struct {
-				Digest string `json:"action_digest"`
+				Digest   string `json:"action_digest"`
+				Approval string `json:"approval_id"`
 			} `json:"expect"`
 		} `json:"receipts"`
 	}
@@ -41,6 +42,9 @@ func TestGrantReceipt(t *testing.T) {
 		got := aps(t, string(note), "grant", "receipt", "-", "--key", corpus.Key, "--action", good)
 		if got.status != want {
 			t.Errorf("%s: got %+v, want status %d", r.Name, got, want)
+		}
+		if granted := !strings.HasSuffix(got.out, "Z, and checked no grant\n"); want == 0 && granted != (r.Expect.Approval != "") {
+			t.Errorf("%s: got %s, approval %q", r.Name, got.out, r.Expect.Approval)
 		}
 		if want == 0 && !strings.HasPrefix(got.out, "confirmed by did:web:payments.example: agt_support did this by shop.refund, status ") {
 			t.Errorf("%s: got %s", r.Name, got.out)

@@ -64,11 +64,13 @@ func receiptLogs(t *testing.T) (s *fakeservice.Service, bundle func(id.Event, id
 		{"tool", func(r *grant.Receipt) { r.Tool = "shop.order" }},
 		{"organization", func(r *grant.Receipt) { r.Organization = s.Organization(1).ID }},
 		{"act", func(r *grant.Receipt) { r.ActionDigest[0]++ }},
-		{"approval", func(r *grant.Receipt) { r.Approval = "apr_1" }},
+		{"approval", func(r *grant.Receipt) { r.Approval, r.Intent = "apr_1", "" }},
+		{"intent", func(r *grant.Receipt) { r.Intent = "pay" }},
+		{"granted", func(r *grant.Receipt) { r.Approval, r.Intent = "apr_9", "" }},
 	} {
 		payload := map[string]any{"phase": "intent", "salt": string(c.name)}
 		send(client.Event{EventID: c.name, ActionKind: "tool_call", Tool: "shop.refund", Payload: payload})
-		r := grant.Receipt{Organization: o.ID, Agent: o.Agent, Tool: "shop.refund", Status: 200, At: 1_795_176_000_123}
+		r := grant.Receipt{Organization: o.ID, Agent: o.Agent, Tool: "shop.refund", Intent: c.name, Status: 200, At: 1_795_176_000_123}
 		action, err := grant.NewAction(o.ID, o.Agent, "shop.refund", fmt.Appendf(nil, `{"phase":"intent","salt":%q}`, c.name))
 		if err != nil {
 			t.Fatal(err)
@@ -79,8 +81,12 @@ func receiptLogs(t *testing.T) (s *fakeservice.Service, bundle func(id.Event, id
 		if err != nil {
 			t.Fatal(err)
 		}
+		result := map[string]any{"phase": "result", "receipt": string(note)}
+		if r.Approval == "apr_9" {
+			result["approval_id"], result["grant_nonce"] = r.Approval, strings.Repeat("0", 32)
+		}
 		send(client.Event{EventID: c.name + "_result", ActionKind: "tool_call", Tool: "shop.refund",
-			Payload: map[string]any{"phase": "result", "receipt": string(note)}, Extra: map[string]any{"parent_event_id": c.name}})
+			Payload: result, Extra: map[string]any{"parent_event_id": c.name}})
 		if c.name == "pay" {
 			forged := strings.Replace(string(note), "\n200\n", "\n201\n", 1)
 			send(client.Event{EventID: "forged_result", ActionKind: "tool_call", Tool: "shop.refund",
@@ -108,7 +114,7 @@ func TestVerifyToolReceipt(t *testing.T) {
 	s, bundle := receiptLogs(t)
 	key, full := s.Organization(0).LogKey().String(), id.DiscloseFull
 	tool, other := toolKey(t, 1).Verifier().String(), toolKey(t, 2).Verifier().String()
-	const confirmed = "ok    receipt     confirmed by did:web:payments.example: it answered with status 200 at 2026-11-20T12:00:00.123Z\n"
+	const confirmed = "ok    receipt     confirmed by did:web:payments.example: it answered with status 200 at 2026-11-20T12:00:00.123Z, and checked no grant\n"
 	for name, tc := range map[string]struct {
 		event  id.Event
 		args   []string
@@ -120,23 +126,26 @@ func TestVerifyToolReceipt(t *testing.T) {
 		"confirmed, two keys": {"pay_result", []string{"--tool-key", other, "--tool-key", tool, "--intent", bundle("pay", full)}, 0, confirmed},
 		"JSON": {"pay_result", []string{"--json", "--tool-key", tool, "--intent", bundle("pay", full)}, 0,
 			`"tool_receipt":{"ok":true,"confirmed":{"by":"did:web:payments.example","status":200,"at":"2026-11-20T12:00:00.123Z"}}`},
-		"failed at the tool":   {"failed_result", []string{"--tool-key", tool, "--intent", bundle("failed", full)}, 0, "it answered with status 503"},
-		"no intent":            {"pay_result", []string{"--tool-key", tool}, 2, "signed by did:web:payments.example with status 200, and which act it is for is not known without the envelope of the intent pay\n"},
-		"intent not disclosed": {"pay_result", []string{"--tool-key", tool, "--intent", bundle("pay", id.DiscloseRecord)}, 2, "without the envelope of the intent pay"},
-		"another intent":       {"pay_result", []string{"--tool-key", tool, "--intent", bundle("act", full)}, 2, "--intent: expected the bundle of the event pay\n"},
-		"no such file":         {"pay_result", []string{"--tool-key", tool, "--intent", "none"}, 2, "--intent"},
-		"another key":          {"pay_result", []string{"--tool-key", other, "--intent", bundle("pay", full)}, 2, "the receipt: signed by none of the tools' keys that were given\n"},
-		"not a result":         {"alone", []string{"--tool-key", tool}, 2, "the event is not the result of an intent"},
-		"no receipt":           {"none_result", []string{"--tool-key", tool, "--intent", bundle("pay", full)}, 2, "can't tell whether the tool did it: the event has no receipt of a tool\n"},
-		"forged":               {"forged_result", []string{"--tool-key", tool, "--intent", bundle("pay", full)}, 1, "FAIL  receipt     of the tool: open receipt: "},
-		"another agent":        {"agent_result", []string{"--tool-key", tool, "--intent", bundle("agent", full)}, 1, "not confirmed: the receipt is for another agent"},
-		"another tool":         {"tool_result", []string{"--tool-key", tool}, 1, "the receipt is for another tool"},
-		"another organization": {"organization_result", []string{"--tool-key", tool}, 1, "the receipt is for another organization"},
-		"another act":          {"act_result", []string{"--tool-key", tool, "--intent", bundle("act", full)}, 1, "the receipt is for another act"},
-		"another approval":     {"approval_result", []string{"--tool-key", tool, "--intent", bundle("approval", full)}, 1, "the receipt is for another approval"},
-		"wrong, without a key": {"act_result", nil, 0, "unchecked"},
-		"intent without a key": {"pay_result", []string{"--intent", bundle("pay", full)}, 2, "--intent needs --tool-key"},
-		"a key that is none":   {"pay_result", []string{"--tool-key", "x"}, 2, "--tool-key"},
+		"a grant":                       {"granted_result", []string{"--tool-key", tool, "--intent", bundle("granted", full)}, 0, strings.Replace(confirmed, ", and checked no grant", "", 1)},
+		"a grant, JSON":                 {"granted_result", []string{"--json", "--tool-key", tool, "--intent", bundle("granted", full)}, 0, `"approval_id":"apr_9"}}`},
+		"the receipt of another intent": {"intent_result", []string{"--tool-key", tool, "--intent", bundle("intent", full)}, 1, "not confirmed: the receipt is for another intent"},
+		"failed at the tool":            {"failed_result", []string{"--tool-key", tool, "--intent", bundle("failed", full)}, 0, "it answered with status 503"},
+		"no intent":                     {"pay_result", []string{"--tool-key", tool}, 2, "signed by did:web:payments.example with status 200, and which act it is for is not known without the envelope of the intent pay\n"},
+		"intent not disclosed":          {"pay_result", []string{"--tool-key", tool, "--intent", bundle("pay", id.DiscloseRecord)}, 2, "without the envelope of the intent pay"},
+		"another intent":                {"pay_result", []string{"--tool-key", tool, "--intent", bundle("act", full)}, 2, "--intent: expected the bundle of the event pay\n"},
+		"no such file":                  {"pay_result", []string{"--tool-key", tool, "--intent", "none"}, 2, "--intent"},
+		"another key":                   {"pay_result", []string{"--tool-key", other, "--intent", bundle("pay", full)}, 2, "the receipt: signed by none of the tools' keys that were given\n"},
+		"not a result":                  {"alone", []string{"--tool-key", tool}, 2, "the event is not the result of an intent"},
+		"no receipt":                    {"none_result", []string{"--tool-key", tool, "--intent", bundle("pay", full)}, 2, "can't tell whether the tool did it: the event has no receipt of a tool\n"},
+		"forged":                        {"forged_result", []string{"--tool-key", tool, "--intent", bundle("pay", full)}, 1, "FAIL  receipt     of the tool: open receipt: "},
+		"another agent":                 {"agent_result", []string{"--tool-key", tool, "--intent", bundle("agent", full)}, 1, "not confirmed: the receipt is for another agent"},
+		"another tool":                  {"tool_result", []string{"--tool-key", tool}, 1, "the receipt is for another tool"},
+		"another organization":          {"organization_result", []string{"--tool-key", tool}, 1, "the receipt is for another organization"},
+		"another act":                   {"act_result", []string{"--tool-key", tool, "--intent", bundle("act", full)}, 1, "the receipt is for another act"},
+		"another approval":              {"approval_result", []string{"--tool-key", tool, "--intent", bundle("approval", full)}, 1, "the receipt is for another approval"},
+		"wrong, without a key":          {"act_result", nil, 0, "unchecked"},
+		"intent without a key":          {"pay_result", []string{"--intent", bundle("pay", full)}, 2, "--intent needs --tool-key"},
+		"a key that is none":            {"pay_result", []string{"--tool-key", "x"}, 2, "--tool-key"},
 	} {
 		got := aps(t, "", append([]string{"verify", bundle(tc.event, full), "--key", key}, tc.args...)...)
 		if got.status != tc.status || !strings.Contains(got.out+got.report, tc.want) {

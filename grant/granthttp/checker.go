@@ -22,7 +22,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -119,8 +118,13 @@ func New(c Config) (*Checker, error) {
 
 func newChecker(c Config, now func() id.Instant) (*Checker, error) {
 	checker := &Checker{now: now, start: now(), used: newUsed(), receipts: c.Receipts}
-	needed := slices.ContainsFunc(c.Routes, func(r Route) bool { return !r.Optional })
-	if needed && len(c.Keys) == 0 || len(c.Keys) > maxKeys {
+	needed := 0
+	for i := range c.Routes {
+		if !c.Routes[i].Optional {
+			needed = 1
+		}
+	}
+	if len(c.Keys) < needed || len(c.Keys) > maxKeys {
 		return nil, fmt.Errorf("grants: keys: 1 to %d are needed", maxKeys)
 	}
 	for _, text := range c.Keys {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/agentledger/agentledger/client/guard"
 	"github.com/agentledger/agentledger/grant"
+	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/mcp/message"
 )
 
@@ -24,25 +25,18 @@ const maxReceipt = 3072
 
 // addPermit adds the grant of an approved call, or the intent that asks for a receipt, to a request for the server.
 func addPermit(m *message.Message, p guard.Permit) error {
-	members := map[string]string{metaGrant: p.Grant, metaPayload: p.Approved}
-	switch {
-	case p.Grant != "":
-	case p.Intent != "":
-		members = map[string]string{metaIntent: p.Intent, metaPayload: p.Payload}
-	default:
+	name, note, payload := metaGrant, p.Grant, p.Approved
+	if note == "" {
+		name, note, payload = metaIntent, p.Intent, p.Payload
+	}
+	if note == "" {
 		return nil
 	}
 	meta := m.Meta()
 	if meta == nil {
 		meta = map[string]jsontext.Value{}
 	}
-	for name, text := range members {
-		value, err := json.Marshal(text)
-		if err != nil {
-			return err
-		}
-		meta[name] = value
-	}
+	meta[name], meta[metaPayload] = jcs.AppendString(nil, note), jcs.AppendString(nil, payload)
 	value, err := message.EncodeMembers(meta)
 	if err != nil {
 		return err
