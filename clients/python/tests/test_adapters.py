@@ -309,6 +309,44 @@ class Httpx(Case):
         self.assertNotIn("of-the-bank", json.dumps(intent))
         self.assertEqual("note \u00e9", self.events("result")[0]["payload"]["receipt"])
 
+    def test_a_request_without_an_approval_asks_for_a_receipt(self) -> None:
+        from agentledger import Options
+        from agentledger.adapters.httpx import AsyncGuardedTransport
+        from agentledger.grants import GrantMiddleware, Grants
+        from agentledger.verify._keys import parse_log_key
+        from agentledger.verify._receipts import action_of, confirm_act, find_receipt
+
+        self.service.script = accept
+        routes: Any = [{"route": "POST *", "host": "shop.example", "optional": True}]
+        grants = Grants([], routes, receipts=("did:web:shop.example", bytes(32)))
+        seen: list[set[bytes]] = []
+
+        async def shop(scope: Any, receive: Any, send: Any) -> None:
+            seen.append({name for name, _ in scope["headers"]} & {b"agentledger-intent", b"agentledger-call"})
+            self.assertNotIn("agentledger.grant", scope)
+            body = (await receive())["body"]
+            await send({"type": "http.response.start", "status": 201, "headers": []})
+            await send({"type": "http.response.body", "body": body})
+
+        below = httpx.ASGITransport(app=GrantMiddleware(shop, grants))
+
+        async def post(options: Options) -> None:
+            async with AsyncClient(**self.service.settings(), retry=FAST) as client:
+                transport = AsyncGuardedTransport(client, below, options=options)
+                async with httpx.AsyncClient(transport=transport) as web:
+                    reply = await web.post("https://shop.example/orders", content=b"seven")
+                    self.assertEqual((201, b"seven"), (reply.status_code, reply.content))
+                await client.flush()
+
+        asyncio.run(post(Options()))
+        asyncio.run(post(Options(receipt=True)))
+        self.assertEqual([set(), {b"agentledger-intent", b"agentledger-call"}], seen)
+        intents, results = self.events("intent"), self.events("result")
+        self.assertEqual([None, True], [find_receipt(e) and True for e in results])
+        key = parse_log_key(grants.receipt_key or "")
+        confirmed = confirm_act(results[1], intents[1]["event_id"], action_of(intents[1]), [key])
+        self.assertEqual(("did:web:shop.example", 201, None), (confirmed.by, confirmed.status, confirmed.approval_id))
+
     def test_an_approved_request_carries_its_grant(self) -> None:
         from agentledger.adapters.httpx import AsyncGuardedTransport
 

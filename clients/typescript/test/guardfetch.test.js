@@ -125,6 +125,39 @@ test("the tool checks the grant of the log's server offline, and once", async ()
   await client.close();
 });
 
+test("a request without an approval gets a receipt if it asks for one", async () => {
+  const client = clientOf(server.acme);
+  const routes = [{ route: "POST *", host: `127.0.0.1:${tool.address().port}`, optional: true }];
+  const grants = new Grants({ keys: [], routes }, { receipts: { name: "did:web:shop.example", key: Buffer.alloc(32, 9) } });
+  const check = grants.express();
+  const parse = tool.listeners("request")[0];
+  const asked = [];
+  tool.removeAllListeners("request").on("request", (request, response) =>
+    check(request, response, (why) => {
+      asked.push([why, request.grant, request.headers["agentledger-intent"] !== undefined]);
+      response.end("checked");
+    }),
+  );
+  for (const receipt of [undefined, true]) {
+    const answer = await client.guardFetch({ receipt })(address("/receipts?y=1"), { method: "POST", body: "much" });
+    assert.deepEqual([answer.status, await answer.text()], [200, "checked"]);
+  }
+  assert.deepEqual(asked, [
+    [undefined, undefined, false],
+    [undefined, undefined, true],
+  ]);
+  await client.flush();
+  const { events } = await person.call("GET", "/events?tool=http.post");
+  const details = await Promise.all(events.map((e) => person.call("GET", `/events/${e.event_id}`)));
+  const results = details.map((d) => JSON.parse(d.envelope)).filter((e) => e.payload.receipt !== undefined);
+  assert.equal(results.length, 1);
+  const receipt = await openReceipt(results[0].payload.receipt, grants.receiptKey);
+  const wanted = [undefined, undefined, results[0].parent_event_id, server.acme.client.agent, 200];
+  assert.deepEqual([receipt.approvalId, receipt.nonce, receipt.intentEventId, receipt.agent, receipt.status], wanted);
+  tool.removeAllListeners("request").on("request", parse);
+  await client.close();
+});
+
 test("without a response of the log, no request is made", async () => {
   const nobody = { url: "http://127.0.0.1:1", retry: { attempts: 1 } };
   const silent = createServer(() => {}); // accepts requests and never answers
