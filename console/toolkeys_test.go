@@ -61,23 +61,31 @@ func TestToolKeys(t *testing.T) {
 	}
 }
 
-// receipted makes up an approved act, whose result has the receipt that change alters, signed by key.
+// receipted makes up an act, for which an approval is asked unless its name begins with plain, and whose result has the receipt that change
+// alters, signed by key.
 func (w *world) receipted(tenant id.Tenant, name string, key tlog.SignerKey, change func(*grant.Receipt)) {
 	w.t.Helper()
+	plain, effective := strings.HasPrefix(name, "plain"), id.AllowWithObligation
+	if plain {
+		effective = id.Allow
+	}
 	who, payload := w.first[tenant], fmt.Sprintf(`{"amount":1,"call_id":%q,"phase":"intent"}`, name)
 	send := func(name string, payload map[string]any, decided event.Policy) {
-		decided.PolicyID, decided.PolicyVersion, decided.RuleID, decided.Engine, decided.Effective = "p", 1, "r", "rules", id.AllowWithObligation
+		decided.PolicyID, decided.PolicyVersion, decided.RuleID, decided.Engine, decided.Effective = "p", 1, "r", "rules", effective
 		w.sendDecided(tenant, name, map[string]any{"agent_id": who.Agent, "key_id": who.Key, "tool_name": "acme.refund", "payload": payload}, decided)
 	}
 	send(name, map[string]any{"phase": "intent", "call_id": name, "amount": 1}, event.Policy{Evaluated: true, EvaluatedAt: id.InstantOf(w.Clock())})
-	a, _, err := w.approvals.Ask(w.t.Context(), tenant, approval.Question{Agent: who.Agent, Tool: "acme.refund", Payload: []byte(payload),
-		Trace: "trc", IngestKeyID: w.key(tenant), Intent: approval.Intent{Event: id.Event(name), RuleID: "r"}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	action := grant.Action{Organization: w.State(w.t, tenant).Identity().Organization, Agent: who.Agent, Tool: "acme.refund", Payload: []byte(payload)}
-	r := grant.Receipt{Organization: action.Organization, Agent: who.Agent, Tool: "acme.refund", ActionDigest: action.Digest(), Approval: string(a.ID),
-		Nonce: grant.Nonce{1}, Status: 200, At: id.InstantOf(w.Clock())}
+	r := grant.Receipt{Organization: action.Organization, Agent: who.Agent, Tool: "acme.refund", ActionDigest: action.Digest(), Intent: id.Event(name),
+		Status: 200, At: id.InstantOf(w.Clock())}
+	if !plain {
+		a, _, err := w.approvals.Ask(w.t.Context(), tenant, approval.Question{Agent: who.Agent, Tool: "acme.refund", Payload: []byte(payload),
+			Trace: "trc", IngestKeyID: w.key(tenant), Intent: approval.Intent{Event: id.Event(name), RuleID: "r"}})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		r.Intent, r.Approval, r.Nonce = "", string(a.ID), grant.Nonce{1}
+	}
 	result := map[string]any{"phase": "result", "status": "ok", "parent_event_id": name}
 	if change != nil {
 		change(&r)
@@ -108,7 +116,10 @@ func TestConfirmedActs(t *testing.T) {
 	w.receipted(red, "failed-there", pay, func(r *grant.Receipt) { r.Status = 500 })
 	w.receipted(red, "other-act", pay, func(r *grant.Receipt) { r.ActionDigest[0]++ })
 	w.receipted(red, "other-approval", pay, func(r *grant.Receipt) { r.Approval = "apr_1" })
-	w.receipted(red, "no-approval", pay, func(r *grant.Receipt) { r.Approval, r.Nonce = "", grant.Nonce{} })
+	w.receipted(red, "no-approval", pay, func(r *grant.Receipt) { r.Approval, r.Nonce, r.Intent = "", grant.Nonce{}, "no-approval" })
+	w.receipted(red, "plain", pay, right)
+	w.receipted(red, "plain-other", pay, func(r *grant.Receipt) { r.Intent = "plain" })
+	w.receipted(red, "plain-approval", pay, func(r *grant.Receipt) { r.Approval, r.Intent = "apr_1", "" })
 	w.receipted(red, "other-key", mail, right)
 	w.receipted(red, "none", pay, nil)
 	w.receipted(blue, "of-blue", pay, right)
@@ -124,12 +135,12 @@ func TestConfirmedActs(t *testing.T) {
 		}
 		return strings.Join(all, ", ")
 	}
-	confirmed := "right confirmed did:web:payments.example, failed-there confirmed did:web:payments.example, late confirmed mail"
+	confirmed := "right confirmed did:web:payments.example, failed-there confirmed did:web:payments.example, plain confirmed did:web:payments.example, late confirmed mail"
 	for query, want := range map[string]string{
 		"": "early unchecked, right confirmed did:web:payments.example, failed-there confirmed did:web:payments.example, other-act wrong, other-approval wrong, " +
-			"no-approval unchecked, other-key unchecked, none <nil>, late confirmed mail, removed unchecked",
+			"no-approval unchecked, plain confirmed did:web:payments.example, plain-other wrong, plain-approval unchecked, other-key unchecked, none <nil>, late confirmed mail, removed unchecked",
 		"&confirmed=yes": confirmed,
-		"&confirmed=no":  "early unchecked, other-act wrong, other-approval wrong, no-approval unchecked, other-key unchecked, none <nil>, removed unchecked",
+		"&confirmed=no":  "early unchecked, other-act wrong, other-approval wrong, no-approval unchecked, plain-other wrong, plain-approval unchecked, other-key unchecked, none <nil>, removed unchecked",
 		"&confirmed=yes&outcome=done&tool=acme.*":          confirmed,
 		"&confirmed=yes&outcome=failed":                    "",
 		"&confirmed=no&q=other-act":                        "other-act wrong",
@@ -142,19 +153,19 @@ func TestConfirmedActs(t *testing.T) {
 	if got := list("blue-owner", ""); got != "of-blue unchecked" {
 		t.Errorf("blue: got %s", got)
 	}
-	if got := w.call(200, "GET", "/stats?confirmed=no", "")["acts"]; fmt.Sprint(got) != "7" {
+	if got := w.call(200, "GET", "/stats?confirmed=no", "")["acts"]; fmt.Sprint(got) != "9" {
 		t.Errorf("statistics: got %v", got)
 	}
 	rows := w.download("/acts?format=csv&confirmed=yes&order=oldest", "csv")
-	if len(rows) != 3 || strings.Join(rows[2][14:16], " ") != "late-result confirmed" || rows[2][16] != "mail" {
+	if len(rows) != 4 || strings.Join(rows[3][14:16], " ") != "late-result confirmed" || rows[3][16] != "mail" {
 		t.Errorf("CSV: got %q", rows)
 	}
-	if got := strings.Count(w.do(w.request("GET", "/acts?format=ndjson&confirmed=yes", "")).text, `"receipt":"confirmed"`); got != 3 {
+	if got := strings.Count(w.do(w.request("GET", "/acts?format=ndjson&confirmed=yes", "")).text, `"receipt":"confirmed"`); got != 4 {
 		t.Errorf("NDJSON: got %d lines", got)
 	}
 	const counted = "of the acts are confirmed by receipts of tools"
-	if text := w.do(w.request("GET", "/evidence.zip?envelopes=1&tool=acme.refund", "", as("red-auditor"))).text; !strings.Contains(text, "<b>3</b> "+counted) {
-		t.Errorf("the report of red does not have 3 %s", counted)
+	if text := w.do(w.request("GET", "/evidence.zip?envelopes=1&tool=acme.refund", "", as("red-auditor"))).text; !strings.Contains(text, "<b>4</b> "+counted) {
+		t.Errorf("the report of red does not have 4 %s", counted)
 	}
 	if text := w.do(w.request("GET", "/evidence.zip", "", as("blue-owner"))).text; !strings.HasPrefix(text, "PK") || strings.Contains(text, counted) {
 		t.Errorf("the report of blue has %s", counted)

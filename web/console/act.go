@@ -212,6 +212,9 @@ func (v *actView) tellReceipt(at id.Instant, envelope string) {
 	case v.Result.ConfirmedBy != "":
 		line.State, line.Words, line.Object = "is-good", "Confirmed by", v.Result.ConfirmedBy
 		line.Then = fmt.Sprintf("with status %d at %s", said.Status, said.At)
+		if said.Approval == "" {
+			line.Then = fmt.Sprintf("with status %d at %s. It checked no grant", said.Status, said.At)
+		}
 		if said.Status >= 400 {
 			line.State = "is-bad"
 		}

@@ -41,7 +41,7 @@ func TestActTellsReceipt(t *testing.T) {
 	t.Parallel()
 	const organization = "ab000000-0000-0000-0000-000000000001"
 	note := func(name, status string) string {
-		return `agentledger/receipt/v1\n` + organization + `\nagt_1\npay\n` + strings.Repeat("0", 64) + `\n-\n-\n` + status + `\n2026-11-20T12:00:00.123Z\n\n— ` + name +
+		return `agentledger/receipt/v1\n` + organization + `\nagt_1\npay\n` + strings.Repeat("0", 64) + `\n-\ne\n` + status + `\n2026-11-20T12:00:00.123Z\n\n— ` + name +
 			` ` + strings.Repeat("A", 88) + `\n`
 	}
 	const named = "did:web:payments.example"
@@ -51,8 +51,10 @@ func TestActTellsReceipt(t *testing.T) {
 		found   wire.ActResult
 		says    string
 	}{
-		"a receipt":         {note(named, "200"), true, wire.ActResult{Receipt: "unchecked"}, "The result has a receipt in the name of did:web:payments.example with status 200 at 2026-11-20T12:00:00.123Z. It is not checked here"},
-		"confirmed":         {note("another", "200"), true, wire.ActResult{Receipt: "confirmed", ConfirmedBy: named}, "Confirmed by did:web:payments.example with status 200 at 2026-11-20T12:00:00.123Z"},
+		"a receipt":       {note(named, "200"), true, wire.ActResult{Receipt: "unchecked"}, "The result has a receipt in the name of did:web:payments.example with status 200 at 2026-11-20T12:00:00.123Z. It is not checked here"},
+		"without a grant": {note("another", "200"), true, wire.ActResult{Receipt: "confirmed", ConfirmedBy: named}, "Confirmed by did:web:payments.example with status 200 at 2026-11-20T12:00:00.123Z. It checked no grant"},
+		"with a grant": {strings.Replace(note("another", "200"), `\n-\ne\n`, `\napr_1\n`+strings.Repeat("0", 32)+`\n`, 1), true, wire.ActResult{Receipt: "confirmed", ConfirmedBy: named},
+			"Confirmed by did:web:payments.example with status 200 at 2026-11-20T12:00:00.123Z"},
 		"wrong":             {note(named, "200"), true, wire.ActResult{Receipt: "wrong"}, "The result has a receipt in the name of did:web:payments.example which is not a receipt of this act."},
 		"a long name":       {receipt: note(strings.Repeat("a", 256), "200")},
 		"another form":      {receipt: note(named, "99")},
@@ -67,7 +69,7 @@ func TestActTellsReceipt(t *testing.T) {
 			t.Errorf("%s: got %+v, want a line: %v", name, v.Story, c.want)
 		}
 		for _, l := range v.Story {
-			if got := l.Words + " " + l.Object + " " + l.Then; l.At != 5 || !strings.HasPrefix(got, c.says) {
+			if got := l.Words + " " + l.Object + " " + l.Then; l.At != 5 || !strings.HasPrefix(got, c.says) || strings.Contains(got, "grant") && !strings.Contains(c.says, "grant") && c.found.Receipt == "confirmed" {
 				t.Errorf("%s: got %+v", name, l)
 			}
 		}
