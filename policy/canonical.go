@@ -29,7 +29,14 @@ func (p *Policy) appendUpToRules(b []byte) []byte {
 	return append(b, ']')
 }
 
+// documentSubjects is the version of documents with rules that use on_behalf_of. Others have no version, so that their digests do
+// not change, and services that do not know on_behalf_of reject this one.
+const documentSubjects = 2
+
 func (p *Policy) appendVersion(b []byte) []byte {
+	if p.Subjects {
+		b = strconv.AppendInt(append(b, `,"v":`...), documentSubjects, 10)
+	}
 	b = strconv.AppendUint(append(b, `,"version":`...), p.Version, 10)
 	return append(b, '}')
 }
@@ -50,13 +57,34 @@ func (r *Rule) appendCanonical(b []byte) []byte {
 		}
 		b = o.appendCanonical(b)
 	}
-	b = jcs.AppendString(append(b, `],"on_error":`...), r.OnError.String())
+	b = append(b, ']')
+	if r.OnBehalfOf != nil {
+		b = r.OnBehalfOf.appendCanonical(append(b, `,"on_behalf_of":`...))
+	}
+	b = jcs.AppendString(append(b, `,"on_error":`...), r.OnError.String())
 	b = strconv.AppendInt(append(b, `,"priority":`...), int64(r.Priority), 10)
 	b = jcs.AppendString(append(b, `,"reason":`...), r.Reason)
 	b = appendTexts(append(b, `,"requires":`...), r.Requires)
 	b = jcs.AppendString(append(b, `,"rule_id":`...), r.ID)
 	b = jcs.AppendString(append(b, `,"tool":`...), r.Tool)
 	b = appendOrNull(append(b, `,"when":`...), r.When)
+	return append(b, '}')
+}
+
+// appendCanonical appends the members that are set, in sorted order.
+func (s *Subject) appendCanonical(b []byte) []byte {
+	before := byte('{')
+	if s.Issuer != "" {
+		b = jcs.AppendString(append(append(b, before), `"issuer":`...), s.Issuer)
+		before = ','
+	}
+	if s.Subject != "" {
+		b = jcs.AppendString(append(append(b, before), `"subject":`...), s.Subject)
+		before = ','
+	}
+	if s.Verified {
+		b = append(append(b, before), `"verified":true`...)
+	}
 	return append(b, '}')
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/textcheck"
 	"github.com/agentledger/agentledger/policy/internal/condition"
@@ -84,6 +85,9 @@ func (r *Rule) checkMembers(i int) error {
 			return invalidMember(ruleMemberPath(i, fmt.Sprintf("agents[%d]", j)), "is not an agent id")
 		}
 	}
+	if err := r.OnBehalfOf.checkMembers(i); err != nil {
+		return err
+	}
 	if err := r.checkRequires(i); err != nil {
 		return err
 	}
@@ -93,6 +97,25 @@ func (r *Rule) checkMembers(i int) error {
 		}
 	}
 	return r.checkObligations(i)
+}
+
+// checkMembers checks the subject, which may be nil, of the rule at i.
+func (s *Subject) checkMembers(i int) error {
+	switch {
+	case s == nil:
+		return nil
+	case *s == Subject{}:
+		return invalidMember(ruleMemberPath(i, "on_behalf_of"), "must have issuer, subject or verified")
+	case s.Issuer == "" && s.Subject != "":
+		return invalidMember(ruleMemberPath(i, "on_behalf_of.subject"), "needs issuer, because another issuer may use the same subject")
+	case s.Issuer != "" && !event.ValidIssuer(s.Issuer):
+		return invalidMember(ruleMemberPath(i, "on_behalf_of.issuer"),
+			"must be an https URL without user, query and fragment, at most 512 bytes")
+	case s.Subject != "" && !event.ValidSubject(s.Subject):
+		return invalidMember(ruleMemberPath(i, "on_behalf_of.subject"),
+			"must be 1 to 255 characters without control characters, or a SPIFFE ID of at most 2048 bytes")
+	}
+	return nil
 }
 
 func (r *Rule) checkRequires(i int) error {

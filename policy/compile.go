@@ -28,6 +28,7 @@ type Compiled struct {
 // target is a rule prepared for evaluation: its agents, its condition and its outcome.
 type target struct {
 	agents   map[id.Agent]struct{} // nil means every agent
+	subject  *Subject              // nil means every event
 	requires []condition.Path
 	when     *condition.Condition // nil always holds
 	limit    *Limit
@@ -38,6 +39,18 @@ type target struct {
 	failed   string  // prefix of the reason for a rule error
 }
 
+// concerns reports whether the rule is for the agent and the subject of an input.
+func (t *target) concerns(in *Input) bool {
+	return t.concernsAgent(in.Agent) && (t.subject == nil || t.subject.selects(in))
+}
+
+// selects reports whether the subject of an input is one of s.
+func (s *Subject) selects(in *Input) bool {
+	of := in.OnBehalfOf
+	return of != nil && (in.Verified || !s.Verified) && (s.Issuer == "" || s.Issuer == of.Issuer) &&
+		(s.Subject == "" || s.Subject == of.Subject)
+}
+
 func (t *target) concernsAgent(agent id.Agent) bool {
 	if t.agents == nil {
 		return true
@@ -46,7 +59,7 @@ func (t *target) concernsAgent(agent id.Agent) bool {
 	return ok
 }
 
-// matchesAlways reports whether the rule matches every input with its tool and agent.
+// matchesAlways reports whether the rule matches every input with its tool, agent and subject.
 func (t *target) matchesAlways() bool { return t.when == nil && len(t.requires) == 0 && t.limit == nil }
 
 // Compile checks the whole policy, including its ID and version, and compiles it. Errors are
@@ -75,6 +88,9 @@ func (p Policy) compileWith(compiler *condition.Compiler) (*Compiled, error) {
 	conditions, err := p.compileConditions(compiler)
 	if err != nil {
 		return nil, err
+	}
+	if p.usesSubjects(conditions) && !p.Subjects {
+		return nil, invalidMember("v", "must be 2, because a rule uses on_behalf_of")
 	}
 	digest := p.Digest()
 	c := &Compiled{
@@ -114,6 +130,16 @@ func (p *Policy) compileConditions(compiler *condition.Compiler) ([]*condition.C
 		compiled[i] = made
 	}
 	return compiled, nil
+}
+
+// usesSubjects reports whether a rule uses on_behalf_of. conditions are those of the rules.
+func (p *Policy) usesSubjects(conditions []*condition.Condition) bool {
+	for i := range p.Rules {
+		if p.Rules[i].OnBehalfOf != nil || conditions[i] != nil && conditions[i].ReadsSubject() {
+			return true
+		}
+	}
+	return false
 }
 
 // Digest returns the policy_digest of the compiled policy.
@@ -164,6 +190,10 @@ func (c *Compiled) addShadowRules(rules []Rule, conditions []*condition.Conditio
 // prepareRule prepares a rule.
 func (c *Compiled) prepareRule(r *Rule, when *condition.Condition) target {
 	t := target{when: when, requires: r.requiredPaths(), onError: r.OnError, outcome: c.fallback}
+	if r.OnBehalfOf != nil {
+		subject := *r.OnBehalfOf
+		t.subject = &subject
+	}
 	t.outcome.Decision = r.Decision
 	t.outcome.RuleID = r.ID
 	t.outcome.Reason = cmp.Or(r.Reason, r.defaultReason())

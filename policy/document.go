@@ -37,6 +37,9 @@ func (t *Test) appendCanonical(b []byte) []byte {
 	b = jcs.AppendString(append(b, `},"input":{"action_kind":`...), in.ActionKind)
 	b = jcs.AppendString(append(b, `,"actor_type":`...), in.ActorType)
 	b = jcs.AppendString(append(b, `,"agent_id":`...), string(in.Agent))
+	if in.OnBehalfOf != nil {
+		b = in.appendSubject(append(b, ','))
+	}
 	b = append(b, `,"payload":`...)
 	if in.Payload == nil {
 		b = append(b, "{}"...)

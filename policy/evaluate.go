@@ -81,7 +81,7 @@ func (c *Compiled) strongestRule(a *occasion) (o Outcome, place int32) {
 				return
 			}
 			switch t := &c.enforcing[i]; {
-			case !t.concernsAgent(a.in.Agent):
+			case !t.concerns(&a.in):
 			case t.matchesAlways():
 				certain = i
 				return
@@ -105,13 +105,13 @@ func (c *Compiled) strongestRule(a *occasion) (o Outcome, place int32) {
 	return c.fallback, certain
 }
 
-// concernedRules returns the sorted places of the targets in x that apply to the input's tool and
-// agent.
+// concernedRules returns the sorted places of the targets in x that apply to the input's tool, agent
+// and subject.
 func (a *occasion) concernedRules(x *index, targets []target) []int32 {
 	var found []int32
 	x.visitMatches(string(a.in.Tool), func(rules []int32) {
 		for _, i := range rules {
-			if targets[i].concernsAgent(a.in.Agent) {
+			if targets[i].concerns(&a.in) {
 				found = append(found, i)
 			}
 		}

@@ -26,12 +26,13 @@ type RuleExplanation struct {
 type Result string
 
 const (
-	ResultTool    Result = "other_tool"  // the glob does not match
-	ResultAgent   Result = "other_agent" // the rule is for other agents
-	ResultWhen    Result = "unmatched"   // the condition does not hold
-	ResultSkipped Result = "skipped"     // a rule error in an allow rule, which does not match
-	ResultError   Result = "failed"      // a rule error, so the rule matches
-	ResultLimit   Result = "limited"     // the rule matches if its limit is exceeded
+	ResultTool    Result = "other_tool"    // the glob does not match
+	ResultAgent   Result = "other_agent"   // the rule is for other agents
+	ResultSubject Result = "other_subject" // the rule is for other subjects, or only for verified ones
+	ResultWhen    Result = "unmatched"     // the condition does not hold
+	ResultSkipped Result = "skipped"       // a rule error in an allow rule, which does not match
+	ResultError   Result = "failed"        // a rule error, so the rule matches
+	ResultLimit   Result = "limited"       // the rule matches if its limit is exceeded
 	ResultMatch   Result = "matched"
 )
 
@@ -88,6 +89,8 @@ func (r *Rule) excludesInput(t *target, in *Input) Result {
 		return ResultTool
 	case !t.concernsAgent(in.Agent):
 		return ResultAgent
+	case !t.concerns(in):
+		return ResultSubject
 	}
 	return ""
 }

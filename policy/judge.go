@@ -6,7 +6,7 @@ import (
 	"github.com/agentledger/agentledger/policy/internal/condition"
 )
 
-// verdict is the result of one rule for an input with its tool and agent.
+// verdict is the result of one rule for an input with its tool, agent and subject.
 type verdict uint8
 
 const (

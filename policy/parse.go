@@ -22,6 +22,7 @@ type document struct {
 	Version  uint64         `json:"version"`
 	Default  *id.Decision   `json:"default"`
 	Rules    []ruleDocument `json:"rules"`
+	V        *int           `json:"v"`
 	Tests    []testDocument `json:"tests"`
 }
 
@@ -29,6 +30,7 @@ type ruleDocument struct {
 	RuleID      string               `json:"rule_id"`
 	Tool        string               `json:"tool"`
 	Agents      []id.Agent           `json:"agents"`
+	OnBehalfOf  *subjectDocument     `json:"on_behalf_of"`
 	When        *string              `json:"when"`
 	Requires    []string             `json:"requires"`
 	Decision    id.Decision          `json:"decision"`
@@ -38,6 +40,12 @@ type ruleDocument struct {
 	Mode        *string              `json:"mode"`
 	OnError     *string              `json:"on_error"`
 	Limit       *limitDocument       `json:"limit"`
+}
+
+type subjectDocument struct {
+	Issuer   *string `json:"issuer"`
+	Subject  *string `json:"subject"`
+	Verified *bool   `json:"verified"`
 }
 
 type limitDocument struct {
@@ -63,7 +71,7 @@ type obligationDocument struct {
 
 // Parse parses a policy document: one JSON object with the members policy_id, name, version,
 // default, rules and tests, all strict I-JSON. `policy_id` and `version` may be absent, because the
-// policy store assigns them; `default` is allow if absent. A null member counts as absent. The
+// policy store assigns them; `default` is allow if absent. `v` may be absent or 2. A null member counts as absent. The
 // returned policy is complete, including the derived `requires` of each rule, and compiles. Use
 // RunTests to check whether its tests pass.
 //
@@ -77,9 +85,11 @@ func ParseWithin(ctx context.Context, doc []byte) (Policy, error) {
 	if err != nil {
 		return Policy{}, err
 	}
-	if _, err := p.compileConditions(compiler); err != nil {
+	conditions, err := p.compileConditions(compiler)
+	if err != nil {
 		return Policy{}, err
 	}
+	p.Subjects = p.usesSubjects(conditions)
 	return p, nil
 }
 
@@ -116,7 +126,10 @@ func parseDocument(doc []byte, c *condition.Compiler) (Policy, error) {
 }
 
 func (d *document) toPolicy() (Policy, error) {
-	p := Policy{ID: d.PolicyID, Name: d.Name, Version: d.Version, Default: id.Allow}
+	p := Policy{ID: d.PolicyID, Name: d.Name, Version: d.Version, Default: id.Allow, Subjects: d.V != nil}
+	if d.V != nil && *d.V != documentSubjects {
+		return Policy{}, invalidMember("v", "must be 2 or absent")
+	}
 	if d.Default != nil {
 		p.Default = *d.Default
 	}
@@ -155,6 +168,13 @@ func (d *ruleDocument) toRule(i int) (Rule, error) {
 			return Rule{}, invalidMember(ruleMemberPath(i, "when"), "must not be empty: leave it out")
 		}
 	}
+	if d.OnBehalfOf != nil {
+		of, err := d.OnBehalfOf.toSubject(i)
+		if err != nil {
+			return Rule{}, err
+		}
+		r.OnBehalfOf = of
+	}
 	for _, text := range d.Requires {
 		r.Requires = append(r.Requires, canonicalPathText(text))
 	}
@@ -166,6 +186,30 @@ func (d *ruleDocument) toRule(i int) (Rule, error) {
 		r.Limit, err = d.Limit.toLimit(i)
 	}
 	return r, err
+}
+
+// toSubject returns the subject of the rule at i. It rejects verified: false, because a rule that gives more to a claimed subject than
+// to a verified one is a mistake.
+func (d *subjectDocument) toSubject(i int) (*Subject, error) {
+	var s Subject
+	for _, text := range []struct {
+		name string
+		from *string
+		to   *string
+	}{{"issuer", d.Issuer, &s.Issuer}, {"subject", d.Subject, &s.Subject}} {
+		if text.from == nil {
+			continue
+		}
+		if *text.to = *text.from; *text.to == "" {
+			return nil, invalidMember(ruleMemberPath(i, "on_behalf_of."+text.name), "must not be empty: leave it out")
+		}
+	}
+	if d.Verified != nil {
+		if s.Verified = *d.Verified; !s.Verified {
+			return nil, invalidMember(ruleMemberPath(i, "on_behalf_of.verified"), "must be true: leave it out")
+		}
+	}
+	return &s, nil
 }
 
 // deriveRequires sets the requirements of rules that have none to those of their conditions.

@@ -68,7 +68,9 @@ type Policy struct {
 	Version uint64 // from 1, at most 2^53-1
 	Default id.Decision
 	Rules   []Rule // the order is significant
-	Tests   []Test // must pass before activation; not part of the digest
+	// Subjects reports whether a rule uses on_behalf_of. The document then has "v":2. Parse sets it.
+	Subjects bool
+	Tests    []Test // must pass before activation; not part of the digest
 }
 
 // Rule is one rule of a policy.
@@ -80,6 +82,7 @@ type Rule struct {
 	ID          string // as Policy.ID, unique in the policy
 	Tool        string
 	Agents      []id.Agent // exact IDs; empty means every agent
+	OnBehalfOf  *Subject   // nil means every event
 	When        string     // a condition in CEL; "" always holds
 	Requires    []string   // payload paths that must be present and not null
 	Decision    id.Decision
@@ -89,6 +92,14 @@ type Rule struct {
 	OnError     OnError
 	Obligations []Obligation // only with AllowWithObligation
 	Limit       *Limit       // may be nil; not allowed with Allow
+}
+
+// Subject selects events by on whose behalf the agent acts. At least one member is set. An event without on_behalf_of has no
+// subject and is never selected.
+type Subject struct {
+	Issuer   string // "" means every issuer
+	Subject  string // "" means every subject; needs Issuer
+	Verified bool   // only subjects that the service verified
 }
 
 // OnError is the effect of a rule error. The zero value is no effect.

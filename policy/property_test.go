@@ -149,7 +149,7 @@ func explained(t testing.TB, p policy.Policy, in policy.Input, want policy.Outco
 		t.Fatalf("explained: got %+v, want %+v", got, want)
 	}
 	for i, r := range x.Rules {
-		only := policy.Policy{ID: p.ID, Name: p.Name, Version: 1, Default: p.Default, Rules: slices.Clone(p.Rules[i : i+1])}
+		only := policy.Policy{ID: p.ID, Name: p.Name, Version: 1, Default: p.Default, Rules: slices.Clone(p.Rules[i : i+1]), Subjects: p.Subjects}
 		only.Rules[0].Mode = policy.Enforce
 		e := compile(t, only).Evaluate(in)
 		matches := e.Settle(func(*policy.Claim) bool { return false }).RuleID == r.RuleID

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/decimal"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
@@ -32,6 +33,8 @@ type inputDocument struct {
 	Agent      *id.Agent      `json:"agent_id"`
 	ActorType  *string        `json:"actor_type"`
 	ActionKind *string        `json:"action_kind"`
+	OnBehalfOf jsontext.Value `json:"on_behalf_of"`
+	Verified   bool           `json:"on_behalf_of_verified"`
 	Payload    jsontext.Value `json:"payload"`
 }
 
@@ -90,7 +93,16 @@ func (d *trialDocument) toTrial(within string) (Trial, error) {
 		}
 		t.Before[limit] = before
 	}
-	if payload := d.Input.Payload; payload != nil && string(payload) != "null" {
+	if member := d.Input.OnBehalfOf; isGiven(member) {
+		of, err := event.ParseOnBehalfOf(member)
+		if err != nil {
+			return t, invalidMember(within+"input.on_behalf_of", "is malformed: "+fault.Of(err).Message)
+		}
+		t.Input.OnBehalfOf, t.Input.Verified = of, d.Input.Verified
+	} else if d.Input.Verified {
+		return t, invalidMember(within+"input.on_behalf_of_verified", "needs on_behalf_of")
+	}
+	if payload := d.Input.Payload; isGiven(payload) {
 		canonical, err := jcs.Canonicalize(payload, jcs.MaxDepth)
 		if err != nil {
 			return t, invalidMember(within+"input.payload", "must be a JSON object: "+fault.Of(err).Message)
@@ -102,6 +114,8 @@ func (d *trialDocument) toTrial(within string) (Trial, error) {
 	}
 	return t, nil
 }
+
+func isGiven(value jsontext.Value) bool { return value != nil && string(value) != "null" }
 
 func (t *Trial) checkMembers(within string, limits map[string]bool) error {
 	in := &t.Input

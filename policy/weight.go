@@ -4,6 +4,7 @@ package policy
 const (
 	ruleWeight     = 640 // without its texts
 	agentWeight    = 48
+	subjectWeight  = 48  // without its texts
 	pathStepWeight = 32  // of a path
 	indexWeight    = 320 // a node of an index
 )
@@ -24,6 +25,9 @@ func (c *Compiled) weighRules() int {
 
 func (t *target) weighRule() int {
 	sum := ruleWeight + len(t.outcome.Reason) + agentWeight*len(t.agents)
+	if t.subject != nil {
+		sum += subjectWeight + len(t.subject.Issuer) + len(t.subject.Subject)
+	}
 	for _, p := range t.requires {
 		sum += pathStepWeight * (1 + len(p))
 	}

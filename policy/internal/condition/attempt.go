@@ -19,6 +19,9 @@ type Variables struct {
 	ActionKind string
 	Payload    []byte // canonical JSON object; nil is {}
 	Now        id.Instant
+
+	Issuer, Subject string // of on_behalf_of; "" if the event does not state it
+	Verified        bool
 }
 
 // Attempt is the evaluation of one input while rules are tried, and the CEL activation of their
@@ -83,6 +86,12 @@ func (a *Attempt) ResolveName(name string) (any, bool) {
 		return a.Payload(), true
 	case varNow:
 		return types.Timestamp{Time: a.variables.Now.Time()}, true
+	case varIssuer:
+		return types.String(a.variables.Issuer), true
+	case varSubject:
+		return types.String(a.variables.Subject), true
+	case varVerified:
+		return types.Bool(a.variables.Verified), true
 	}
 	return nil, false
 }

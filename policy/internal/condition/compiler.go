@@ -161,7 +161,7 @@ func (c *Compiler) planProgram(seen *Inspected, required []Path) (*Condition, er
 	}
 	nodes := 0
 	walkExpressions(native.Expr(), func(ast.Expr) { nodes++ })
-	return &Condition{program: program, nodes: nodes, now: seen.reads.now}, nil
+	return &Condition{program: program, nodes: nodes, now: seen.reads.now, subject: seen.reads.subject}, nil
 }
 
 // decorateCall replaces CEL's calls with priced ones.

@@ -29,11 +29,15 @@ type Condition struct {
 	program interpreter.InterpretableV2
 	nodes   int    // of the program
 	now     bool   // whether it reads the time
+	subject bool   // whether it reads on_behalf_of
 	source  string // only if traced
 }
 
 // LooksAtTime reports whether the condition reads the variable now.
 func (c *Condition) LooksAtTime() bool { return c.now }
+
+// ReadsSubject reports whether the condition reads a variable of on_behalf_of.
+func (c *Condition) ReadsSubject() bool { return c.subject }
 
 // typeCheck type-checks a condition. The error text is for the client.
 func typeCheck(env *cel.Env, parsed *cel.Ast) (*cel.Ast, error) {
@@ -114,6 +118,9 @@ func isTwoDigits(s, most string) bool {
 
 // Holds evaluates the condition. The error explains why there is no result.
 func (c *Condition) Holds(a *Attempt) (bool, error) {
+	if c.subject && a.variables.Issuer == "" { // whatever the rest of the condition says
+		return false, errors.New("on_behalf_of is missing")
+	}
 	v, err := c.runProgram(a)
 	if err != nil {
 		return false, err

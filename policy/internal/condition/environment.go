@@ -13,6 +13,11 @@ const (
 	varAction  = "action_kind"
 	varPayload = "payload"
 	varNow     = "now"
+
+	varBehalf   = "on_behalf_of" // alone it is no variable
+	varIssuer   = varBehalf + ".issuer"
+	varSubject  = varBehalf + ".subject"
+	varVerified = varBehalf + ".verified"
 )
 
 // standard lists the functions of CEL's standard library that conditions may use: pure functions
@@ -42,6 +47,9 @@ func newEnvironment() (*cel.Env, error) {
 		cel.Variable(varAction, cel.StringType),
 		cel.Variable(varPayload, cel.MapType(cel.StringType, cel.DynType)),
 		cel.Variable(varNow, cel.TimestampType),
+		cel.Variable(varIssuer, cel.StringType),
+		cel.Variable(varSubject, cel.StringType),
+		cel.Variable(varVerified, cel.BoolType),
 	}
 	options = append(options, decimalFunctions()...)
 	options = append(options, strictFunctions()...)

@@ -80,7 +80,7 @@ func (x *estimator) estimateExtent(e ast.Expr) uint64 {
 	if e.Kind() == ast.CallKind {
 		return x.estimateResult(e.AsCall())
 	}
-	if e.Kind() == ast.IdentKind && e.AsIdent() != varPayload {
+	if e.Kind() == ast.IdentKind && e.AsIdent() != varPayload && !isSubject(e.AsIdent()) {
 		return MaxTool / bytesPerUnit // the other variables are names
 	}
 	return ordinary / bytesPerUnit

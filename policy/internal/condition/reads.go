@@ -1,6 +1,8 @@
 package condition
 
 import (
+	"strings"
+
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
@@ -12,6 +14,7 @@ type reads struct {
 	paths    []Path // without duplicates, in order of appearance
 	computed bool   // some name or index is not a literal
 	now      bool
+	subject  bool // a member of on_behalf_of
 }
 
 // collectReads returns the reads of e.
@@ -33,6 +36,7 @@ func (r *reads) collectFrom(e ast.Expr) {
 	switch e.Kind() {
 	case ast.IdentKind:
 		r.now = r.now || e.AsIdent() == varNow
+		r.subject = r.subject || isSubject(e.AsIdent())
 	case ast.SelectKind:
 		if !e.AsSelect().IsTestOnly() {
 			r.collectFrom(e.AsSelect().Operand())
@@ -42,6 +46,11 @@ func (r *reads) collectFrom(e ast.Expr) {
 			r.collectFrom(child)
 		}
 	}
+}
+
+// isSubject reports whether a name is a variable of on_behalf_of. The type checker makes one name of its two parts.
+func isSubject(name string) bool {
+	return strings.HasPrefix(strings.TrimPrefix(name, "."), varBehalf+".")
 }
 
 func (r *reads) appendPath(p Path) {
