@@ -14,8 +14,10 @@ import (
 
 // accessQuestion is an AuthZEN access evaluation: canonical JSON values, or nil if absent.
 type accessQuestion struct {
-	subject, action, resource, context []byte
-	malformed                          bool // it is not an object
+	subject, action, resource, context, onBehalfOf []byte
+	malformed                                      bool // it is not an object
+
+	token *subjectToken // of the request; may be nil
 }
 
 // accessValues are the members with which several evaluations are requested: canonical JSON values, or nil if absent.
@@ -39,6 +41,8 @@ func parseAccess(body []byte) (q accessQuestion, several accessValues, err error
 			q.resource = value
 		case "context":
 			q.context = value
+		case "on_behalf_of":
+			q.onBehalfOf = value
 		case "evaluations":
 			several.evaluations = value
 		case "options":
@@ -127,7 +131,7 @@ func (q *accessQuestion) inherit(defaults *accessQuestion) {
 		own      *[]byte
 		fallback []byte
 	}{{&q.subject, defaults.subject}, {&q.action, defaults.action}, {&q.resource, defaults.resource},
-		{&q.context, defaults.context}} {
+		{&q.context, defaults.context}, {&q.onBehalfOf, defaults.onBehalfOf}} {
 		if *m.own == nil {
 			*m.own = m.fallback
 		}
@@ -136,7 +140,7 @@ func (q *accessQuestion) inherit(defaults *accessQuestion) {
 
 // size returns the bytes of the members.
 func (q *accessQuestion) size() int {
-	return len(q.subject) + len(q.action) + len(q.resource) + len(q.context)
+	return len(q.subject) + len(q.action) + len(q.resource) + len(q.context) + len(q.onBehalfOf)
 }
 
 // objectMembers returns the values of the named members of an object, nil if absent. name is for the error of another
@@ -226,7 +230,7 @@ func (q *accessQuestion) question(organization id.Organization) (asked question,
 	}
 	payload, err := accessPayload(action[1], q.context, resource, subject[2])
 	return question{organization: jcs.AppendString(nil, organization.String()), agent: subject[1], tool: action[0],
-		payload: payload}, err
+		payload: payload, onBehalfOf: q.onBehalfOf, token: q.token}, err
 }
 
 // accessPayload returns the payload in canonical form. resource has type, id and properties. Optional objects that are

@@ -27,6 +27,7 @@ func (s *Server) postApproval(w http.ResponseWriter, r *http.Request, c caller, 
 	if err != nil {
 		return err
 	}
+	q.token = s.openSubjectToken(r.Context(), c, r.Header)
 	in, err := q.policyInput(c)
 	if err != nil {
 		return err

@@ -121,6 +121,7 @@ func (s *Server) evaluateAccess(w http.ResponseWriter, r *http.Request, c caller
 	if err != nil {
 		return err
 	}
+	one.token = s.openSubjectToken(r.Context(), c, r.Header)
 	return s.answerOne(r.Context(), w, c, &one)
 }
 
@@ -137,11 +138,13 @@ func (s *Server) evaluateAccesses(w http.ResponseWriter, r *http.Request, c call
 	if err != nil {
 		return err
 	}
+	defaults.token = s.openSubjectToken(r.Context(), c, r.Header)
 	if len(several.items) == 0 {
 		return s.answerOne(r.Context(), w, c, &defaults)
 	}
 	b := append(make([]byte, 0, 1024), `{"evaluations":[`...)
 	for i := range several.items {
+		several.items[i].token = defaults.token
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -188,10 +191,12 @@ func (s *Server) decideAccess(ctx context.Context, c caller, access *accessQuest
 		if err != nil {
 			return err
 		}
-		if v.out, v.input, _, err = s.decide(ctx, c, &q); err != nil {
+		var in policy.Input
+		if v.out, in, _, err = s.decide(ctx, c, &q); err != nil {
 			return err
 		}
-		if v.out.Decision == id.AllowWithObligation && s.publicURL != "" && c.Scopes.Has(approvalsScope) {
+		v.input = policy.InputDigest(in)
+		if v.out.Decision == id.AllowWithObligation && in.OnBehalfOf == nil && s.publicURL != "" && c.Scopes.Has(approvalsScope) {
 			_, v.action, err = access.bound(c)
 		}
 		return err

@@ -24,7 +24,8 @@ const (
 // evaluatePolicy serves POST /v1/ingest/policy/evaluate. It changes nothing, unless the request asks for an approval if
 // one is needed.
 func (s *Server) evaluatePolicy(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
-	a, ask, err := s.decideQuestion(r.Context(), c, body)
+	token := s.openSubjectToken(r.Context(), c, r.Header)
+	a, ask, err := s.decideQuestion(r.Context(), c, body, token, w.Header())
 	if err != nil {
 		return err
 	}
@@ -39,9 +40,10 @@ func (s *Server) evaluatePolicy(w http.ResponseWriter, r *http.Request, c caller
 	return nil
 }
 
-// decideQuestion evaluates the question in body. ask is the approval to request, or nil.
-func (s *Server) decideQuestion(ctx context.Context, c caller, body []byte) (a answer, ask *approval.Question,
-	err error) {
+// decideQuestion evaluates the question in body, which came with a token, or with nil. It states in h what is known about
+// on_behalf_of. ask is the approval to request, or nil.
+func (s *Server) decideQuestion(ctx context.Context, c caller, body []byte, token *subjectToken, h http.Header) (a answer,
+	ask *approval.Question, err error) {
 	// This does not call compute, whose closure would be an allocation.
 	if err := s.control.Processors.Acquire(ctx, c.share, 1); err != nil {
 		return answer{}, nil, err
@@ -51,44 +53,45 @@ func (s *Server) decideQuestion(ctx context.Context, c caller, body []byte) (a a
 	if err != nil {
 		return answer{}, nil, err
 	}
-	out, digest, ask, err := s.decide(ctx, c, &q)
+	q.token = token
+	out, in, ask, err := s.decide(ctx, c, &q)
 	if err != nil {
 		return answer{}, nil, err
 	}
-	return renderDecision(out, digest), ask, nil
+	setStanding(h, in.OnBehalfOf, in.Verified)
+	return renderDecision(out, policy.InputDigest(in)), ask, nil
 }
 
-// decide evaluates a question while the caller holds a processor. It also returns the input_digest, and the approval to
+// decide evaluates a question while the caller holds a processor. It also returns the input, and the approval to
 // request, or nil.
-func (s *Server) decide(ctx context.Context, c caller, q *question) (out policy.Outcome, digest id.Hash,
+func (s *Server) decide(ctx context.Context, c caller, q *question) (out policy.Outcome, in policy.Input,
 	ask *approval.Question, err error) {
-	in, err := q.policyInput(c)
-	if err != nil {
-		return out, digest, nil, err
+	if in, err = q.policyInput(c); err != nil {
+		return out, in, nil, err
 	}
 	if ask, err = q.approvalQuestion(c, in); err != nil {
-		return out, digest, nil, err
+		return out, in, nil, err
 	}
 	if err := s.ledgers.Timely(c.state); err != nil { // otherwise a wrong time would decide conditions and limits
-		return out, digest, nil, err
+		return out, in, nil, err
 	}
 	if err := s.checkAgentActive(ctx, c.state, in.Agent); err != nil {
-		return out, digest, nil, err
+		return out, in, nil, err
 	}
 	in.Now = id.InstantOf(s.clock())
 	evaluation, err := policystore.Evaluate(ctx, s.policies, c.state, in)
 	if err != nil {
-		return out, digest, nil, err
+		return out, in, nil, err
 	}
 	s.countShadows(&evaluation)
 	if out, err = policystore.DecideNow(ctx, s.ledgers, c.state, &evaluation, in.Now); err != nil {
-		return out, digest, nil, err
+		return out, in, nil, err
 	}
 	s.metrics.decisions[out.Decision].Inc()
 	if out.Decision != id.AllowWithObligation {
 		ask = nil
 	}
-	return out, policy.InputDigest(in), ask, nil
+	return out, in, ask, nil
 }
 
 // checkAgentActive rejects an agent that is known to be disabled.
@@ -101,7 +104,9 @@ func (s *Server) checkAgentActive(ctx context.Context, state *log.State, a id.Ag
 
 // question is the body of an evaluation: canonical JSON values, or nil if absent.
 type question struct {
-	organization, agent, tool, payload, actorType, actionKind []byte
+	organization, agent, tool, payload, actorType, actionKind, onBehalfOf []byte
+
+	token *subjectToken // of the request; may be nil
 
 	// For a question that requests an approval.
 	trace, principal, callback, requestApproval []byte
@@ -125,6 +130,8 @@ func parseQuestion(body []byte) (q question, err error) {
 			q.tool = value
 		case "payload":
 			q.payload = value
+		case "on_behalf_of":
+			q.onBehalfOf = value
 		case "actor_type":
 			q.actorType = value
 		case "action_kind":
@@ -162,6 +169,12 @@ func (q *question) policyInput(c caller) (in policy.Input, err error) {
 			"tool_name must be segments of [A-Za-z0-9_:/-]+ with dots between them, at most 256 characters")
 	}
 	in = policy.Input{Tool: id.Tool(tool), Agent: id.Agent(agent), Payload: q.payload}
+	if q.onBehalfOf != nil {
+		if in.OnBehalfOf, err = event.ParseOnBehalfOf(q.onBehalfOf); err != nil {
+			return in, err
+		}
+		in.Verified = q.token.proves(in.OnBehalfOf) == nil
+	}
 	if q.payload != nil && q.payload[0] != '{' {
 		return in, fault.New(fault.Invalid, "payload must be an object")
 	}

@@ -2,6 +2,8 @@ package ingest
 
 import (
 	"net/http"
+
+	"github.com/agentledger/agentledger/event"
 )
 
 // postEvent serves POST /v1/ingest/events.
@@ -36,7 +38,8 @@ func (s *Server) postEvent(w http.ResponseWriter, r *http.Request, c caller, bod
 		return in.err
 	}
 	if in.fate == created {
-		in.setStanding(w.Header())
+		stated, _ := in.envelope.OnBehalfOf()
+		setStanding(w.Header(), stated, in.standing == event.Verified)
 	}
 	s.writeJSON(w, in.renderAnswer())
 	return nil

@@ -113,10 +113,7 @@ func (in *incomingEvent) applyPolicy(ctx context.Context, state *log.State, now 
 	if in.intent != nil {
 		return in.intent.Judgement(*in.result, e.Decision), nil
 	}
-	judged, err := policystore.Judge(ctx, s.policies, state, policy.Input{
-		Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind,
-		Payload: e.Payload, Now: now,
-	}, e.Decision)
+	judged, err := policystore.Judge(ctx, s.policies, state, policystore.InputOf(e, in.standing, now), e.Decision)
 	s.countShadows(&judged.Evaluation)
 	return judged, err
 }

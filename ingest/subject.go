@@ -64,13 +64,25 @@ func (in *incomingEvent) verifySubject(t *subjectToken) {
 	if t == nil || !in.statesSubject() {
 		return
 	}
-	if in.subjectErr = t.err; t.err == nil {
-		stated, _ := in.envelope.OnBehalfOf()
-		in.subjectErr = t.proof.Proves(stated)
-	}
-	if in.subjectErr == nil {
+	stated, _ := in.envelope.OnBehalfOf()
+	if in.subjectErr = t.proves(stated); in.subjectErr == nil {
 		in.standing = event.Verified
 	}
+}
+
+// proves returns an error unless the token, which may be nil, proves what is stated.
+func (t *subjectToken) proves(stated *event.OnBehalfOf) error {
+	if t == nil {
+		return errNoToken()
+	}
+	if t.err != nil {
+		return t.err
+	}
+	return t.proof.Proves(stated)
+}
+
+func errNoToken() error {
+	return &fault.Error{Kind: fault.Invalid, Code: "subject_not_verified", Message: "The ingest key requires one " + subjectTokenHeader}
 }
 
 // checkSubject refuses an event whose ingest key requires a token that proves on_behalf_of.
@@ -87,15 +99,16 @@ func (in *incomingEvent) checkSubject() error {
 	case in.subjectErr != nil:
 		return in.subjectErr
 	}
-	return &fault.Error{Kind: fault.Invalid, Code: "subject_not_verified", Message: "The ingest key requires one " + subjectTokenHeader}
+	return errNoToken()
 }
 
-// setStanding states what the service knows about on_behalf_of of a new event.
-func (in *incomingEvent) setStanding(h http.Header) {
-	switch stated, err := in.envelope.OnBehalfOf(); {
-	case in.standing == event.Verified:
+// setStanding states what the service knows about on_behalf_of of a new event or of a question. stated may be nil.
+func setStanding(h http.Header, stated *event.OnBehalfOf, verified bool) {
+	switch {
+	case stated == nil:
+	case verified:
 		h.Set(standingHeader, "verified")
-	case err == nil && stated != nil:
+	default:
 		h.Set(standingHeader, "claimed")
 	}
 }

@@ -39,10 +39,7 @@ type target struct {
 	failed   string  // prefix of the reason for a rule error
 }
 
-// concerns reports whether the rule is for the agent and the subject of an input.
-func (t *target) concerns(in *Input) bool {
-	return t.concernsAgent(in.Agent) && (t.subject == nil || t.subject.selects(in))
-}
+func (t *target) concernsSubject(in *Input) bool { return t.subject == nil || t.subject.selects(in) }
 
 // selects reports whether the subject of an input is one of s.
 func (s *Subject) selects(in *Input) bool {

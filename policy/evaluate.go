@@ -81,7 +81,7 @@ func (c *Compiled) strongestRule(a *occasion) (o Outcome, place int32) {
 				return
 			}
 			switch t := &c.enforcing[i]; {
-			case !t.concerns(&a.in):
+			case !t.concernsAgent(a.in.Agent), !t.concernsSubject(&a.in):
 			case t.matchesAlways():
 				certain = i
 				return
@@ -111,7 +111,7 @@ func (a *occasion) concernedRules(x *index, targets []target) []int32 {
 	var found []int32
 	x.visitMatches(string(a.in.Tool), func(rules []int32) {
 		for _, i := range rules {
-			if targets[i].concerns(&a.in) {
+			if t := &targets[i]; t.concernsAgent(a.in.Agent) && t.concernsSubject(&a.in) {
 				found = append(found, i)
 			}
 		}

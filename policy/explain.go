@@ -61,7 +61,7 @@ func Explain(ctx context.Context, p Policy, in Input) (Explanation, error) {
 		return Explanation{}, err
 	}
 	x := Explanation{Evaluation: evaluation}
-	a := condition.NewAttempt(ctx, in.variables(), MaxTotalCost)
+	a := condition.NewAttempt(ctx, in.variables(), in.Payload, MaxTotalCost)
 	for i := range p.Rules {
 		r, t := &p.Rules[i], c.prepareRule(&p.Rules[i], traced[i])
 		e := RuleExplanation{RuleID: r.ID, Mode: r.Mode}
@@ -89,7 +89,7 @@ func (r *Rule) excludesInput(t *target, in *Input) Result {
 		return ResultTool
 	case !t.concernsAgent(in.Agent):
 		return ResultAgent
-	case !t.concerns(in):
+	case !t.concernsSubject(in):
 		return ResultSubject
 	}
 	return ""

@@ -72,12 +72,11 @@ func (in *Input) appendSubject(b []byte) []byte {
 	return strconv.AppendBool(append(b, `,"on_behalf_of_verified":`...), in.Verified)
 }
 
-// variables returns the input under the names that conditions use.
+// variables returns the members under the names that conditions use, without the payload.
 func (in *Input) variables() condition.Variables {
-	v := condition.Variables{Tool: in.Tool, Agent: in.Agent, ActorType: in.ActorType, ActionKind: in.ActionKind,
-		Payload: in.Payload, Now: in.Now}
+	v := condition.Variables{Tool: in.Tool, Agent: in.Agent, ActorType: in.ActorType, ActionKind: in.ActionKind, Now: in.Now}
 	if of := in.OnBehalfOf; of != nil {
-		v.Issuer, v.Subject, v.Verified = of.Issuer, of.Subject, in.Verified
+		v.OnBehalfOf = &condition.Subject{Issuer: of.Issuer, Subject: of.Subject, Verified: in.Verified}
 	}
 	return v
 }

@@ -93,7 +93,7 @@ type occasion struct {
 
 func (o *occasion) startAttempt() *condition.Attempt {
 	if o.try == nil {
-		o.try = condition.NewAttempt(o.ctx, o.in.variables(), MaxTotalCost)
+		o.try = condition.NewAttempt(o.ctx, o.in.variables(), o.in.Payload, MaxTotalCost)
 	}
 	return o.try
 }

@@ -15,6 +15,7 @@ type Policy struct {
 	State       string         `json:"state"` // draft, active or archived
 	Digest      id.Hash        `json:"policy_digest"`
 	Default     string         `json:"default"`
+	V           int            `json:"v,omitzero"` // 2 if a rule uses on_behalf_of
 	Rules       jsontext.Value `json:"rules"`
 	Tests       jsontext.Value `json:"tests"`
 	WrittenAt   id.Instant     `json:"written_at"`

@@ -33,7 +33,7 @@ func documentMembers() []string { return []string{"policy_id", "name", "default"
 // ruleMembers returns the members of a rule in display order, each with the default value that the service writes out
 // if a rule omits it.
 func ruleMembers() [][2]string {
-	return [][2]string{{"rule_id"}, {"tool"}, {"agents", "[]"}, {"when", "null"}, {"requires"}, {"decision"},
+	return [][2]string{{"rule_id"}, {"tool"}, {"agents", "[]"}, {"on_behalf_of"}, {"when", "null"}, {"requires"}, {"decision"},
 		{"reason", `""`}, {"obligations", "[]"}, {"limit", "null"}, {"priority", "0"}, {"mode", `"enforce"`},
 		{"on_error"}}
 }
@@ -45,7 +45,7 @@ func testMembers() [][2]string {
 
 func inputMembers() [][2]string {
 	return [][2]string{{"tool_name"}, {"agent_id", `"test-agent"`}, {"actor_type", `"agent"`},
-		{"action_kind", `"tool_call"`}, {"payload", "{}"}}
+		{"action_kind", `"tool_call"`}, {"on_behalf_of"}, {"on_behalf_of_verified", "false"}, {"payload", "{}"}}
 }
 
 // editable returns a version as a text for editing: without members that have their default value, and in display

@@ -41,6 +41,7 @@ type policyVersion struct {
 	Default  string         `json:"default"`
 	Rules    jsontext.Value `json:"rules"`
 	Tests    jsontext.Value `json:"tests"`
+	V        int            `json:"v,omitzero"`
 }
 
 // readVersion returns a version of a policy, or the latest if version is 0. It returns nil if there is no such policy.

@@ -18,7 +18,6 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/org"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/log"
-	"github.com/agentledger/agentledger/policy"
 	"github.com/agentledger/agentledger/storage"
 )
 
@@ -220,9 +219,7 @@ func (r *recording) draftRecord(
 	}
 	if m.envelope = e; m.intent != nil {
 		m.judged = m.intent.Judgement(m.says, e.Decision)
-	} else if m.judged, err = policystore.Judge(ctx, w.policies, s, policy.Input{
-		Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind, Payload: e.Payload, Now: now,
-	}, e.Decision); err != nil {
+	} else if m.judged, err = policystore.Judge(ctx, w.policies, s, policystore.InputOf(e, "", now), e.Decision); err != nil {
 		return log.Draft{}, err
 	}
 	if m.consumes(step) {

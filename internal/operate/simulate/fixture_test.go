@@ -13,6 +13,7 @@ import (
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/simulate"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/test/ledgertest"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/policy"
@@ -33,6 +34,9 @@ type world struct {
 	sent   int
 	kind   string // of the next events
 	key    edkey.Private
+
+	of       string         // on_behalf_of of the next events; "" for none
+	standing event.Standing // of it
 }
 
 func newWorld(t testing.TB) *world {
@@ -87,6 +91,9 @@ func (w *world) envelope(tenant id.Tenant, tool, payload string, declared id.Dec
 	if tool != "" {
 		members["tool_name"] = tool
 	}
+	if w.of != "" {
+		members["on_behalf_of"] = json.RawMessage(w.of)
+	}
 	text, err := json.Marshal(members)
 	if err != nil {
 		w.t.Fatal(err)
@@ -108,7 +115,7 @@ func (w *world) send(tenant id.Tenant, c *policy.Compiled, tool, payload string,
 	e := w.envelope(tenant, tool, payload, declared)
 	decided := event.Policy{Declared: declared, Effective: declared}
 	if tool != "" {
-		in := policy.Input{Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind, Payload: e.Payload, Now: id.InstantOf(w.Clock())}
+		in := policystore.InputOf(e, w.standing, id.InstantOf(w.Clock()))
 		evaluation := policy.NoPolicy()
 		if c != nil {
 			evaluation = c.Evaluate(in)
@@ -139,7 +146,7 @@ func (w *world) append(tenant id.Tenant, e *event.Envelope, decided event.Policy
 	receipts, err := w.Ledgers.Append(w.t.Context(), tenant, func(_ context.Context, s *log.State) (log.Submission, error) {
 		return log.Submission{Drafts: []log.Draft{log.NewDraft(s.Identity(), e, log.Attestation{
 			Form: event.FormDigest, PublicKey: did.Multikey(w.key.Public().Bytes()), Signer: event.SignerAgent, Custody: event.CustodyAgent,
-			IngestKeyID: "ik", Policy: decided, Disclosure: id.DiscloseRecord,
+			IngestKeyID: "ik", OnBehalfOf: w.standing, Policy: decided, Disclosure: id.DiscloseRecord,
 		})}}, nil
 	})
 	if err != nil {

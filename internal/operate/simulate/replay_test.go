@@ -10,6 +10,7 @@ import (
 
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/simulate"
+	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/policy"
 )
 
@@ -116,5 +117,84 @@ func TestReplayFormerly(t *testing.T) {
 	record.Policy.Limits = nil
 	if got, err := simulate.Replay(p, record, envelope); err != nil || fmt.Sprint(members(got.Differences)) != "[policy.limits l]" {
 		t.Errorf("a call was always counted: got %+v, %v", got, err)
+	}
+}
+
+// The digest of an event with a subject commits to it and to its standing. A record from before policies could match it is accepted
+// unless the policy does.
+func TestReplayOfSubjects(t *testing.T) {
+	w := newWorld(t)
+	usual := `[{"rule_id":"no","tool":"acme.pay.*","decision":"deny"}]`
+	about := `[{"rule_id":"own","tool":"acme.pay.*","decision":"deny","on_behalf_of":{"issuer":"https://login.example","verified":true}}]`
+	for name, tc := range map[string]struct {
+		rules    string
+		standing event.Standing
+		digest   func(in *policy.Input) // what the recorded digest is of
+		want     string
+	}{
+		"today":               {usual, "", nil, "[]"},
+		"verified":            {usual, event.Verified, nil, "[]"},
+		"before":              {usual, "", func(in *policy.Input) { in.OnBehalfOf = nil }, "[]"},
+		"before, verified":    {usual, event.Verified, func(in *policy.Input) { in.OnBehalfOf, in.Verified = nil, false }, "[]"},
+		"claimed as verified": {usual, "", func(in *policy.Input) { in.Verified = true }, "[policy.input_digest]"},
+		"verified as claimed": {usual, event.Verified, func(in *policy.Input) { in.Verified = false }, "[policy.input_digest]"},
+		"another subject": {usual, "", func(in *policy.Input) {
+			in.OnBehalfOf = &event.OnBehalfOf{Issuer: "https://login.example", Subject: "bob"}
+		}, "[policy.input_digest]"},
+		"a rule about it":             {about, event.Verified, nil, "[]"},
+		"a rule about it, claimed":    {about, "", nil, "[]"},
+		"a rule about it, not before": {about, event.Verified, func(in *policy.Input) { in.OnBehalfOf, in.Verified = nil, false }, "[policy.input_digest]"},
+		"a rule about it, as claimed": {about, event.Verified, func(in *policy.Input) { in.Verified = false }, "[policy.input_digest]"},
+	} {
+		for _, tenant := range []id.Tenant{red, blue} {
+			c, p := compile(t, tc.rules)
+			w.of, w.standing = `{"issuer":"https://login.example","subject":"alice"}`, tc.standing
+			record, envelope := w.send(tenant, c, "acme.pay.refund", `{"amount":70}`, id.Allow)
+			if tc.digest != nil {
+				in := policystore.InputOf(envelope, record.OnBehalfOf, record.Policy.EvaluatedAt)
+				tc.digest(&in)
+				record.Policy.InputDigest = policy.InputDigest(in)
+			}
+			got, err := simulate.Replay(p, record, envelope)
+			if err != nil || fmt.Sprint(members(got.Differences)) != tc.want {
+				t.Errorf("%s: got %v, %v, want %s", name, got, err, tc.want)
+			}
+		}
+	}
+	// Without an active policy both digests are accepted as well.
+	record, envelope := w.send(red, nil, "acme.pay.refund", `{}`, id.Allow)
+	in := policystore.InputOf(envelope, "", record.Policy.EvaluatedAt)
+	in.OnBehalfOf = nil
+	for _, digest := range []id.Hash{record.Policy.InputDigest, policy.InputDigest(in)} {
+		record.Policy.InputDigest = digest
+		if got, err := simulate.Replay(nil, record, envelope); err != nil || got.Differences != nil {
+			t.Errorf("no policy: got %v, %v", got, err)
+		}
+	}
+}
+
+// A simulation judges stored events with the standing in their records.
+func TestSimulateSubjects(t *testing.T) {
+	w := newWorld(t)
+	_, p := compile(t, `[{"rule_id":"own","tool":"acme.**","decision":"deny","on_behalf_of":{"issuer":"https://login.example","verified":true},"when":"on_behalf_of.subject == payload.customer"},
+		{"rule_id":"trial","tool":"acme.**","decision":"deny","mode":"shadow","on_behalf_of":{"issuer":"https://login.example"}}]`)
+	w.of = `{"issuer":"https://login.example","subject":"alice"}`
+	for _, tenant := range []id.Tenant{red, blue, red} {
+		w.standing = ""
+		w.send(tenant, nil, "acme.pay.refund", `{"customer":"alice"}`, id.Allow)
+		w.standing = event.Verified
+		w.send(tenant, nil, "acme.pay.refund", `{"customer":"alice"}`, id.Allow)
+		w.send(tenant, nil, "acme.pay.refund", `{"customer":"bob"}`, id.Allow)
+	}
+	w.of, w.standing = "", ""
+	w.send(red, nil, "acme.pay.refund", `{"customer":"alice"}`, id.Allow)
+	for tenant, want := range map[id.Tenant]string{red: "7 2 map[trial:6]", blue: "3 1 map[trial:3]"} {
+		r, err := w.newSimulator().SimulateEvents(t.Context(), tenant, *p, simulate.Range{Last: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%d %d %v", r.Evaluated, r.NowDenied, r.Shadow); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
 	}
 }

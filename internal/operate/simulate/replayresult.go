@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/agentledger/agentledger/event"
 )
@@ -42,6 +43,10 @@ func (d *differences) compareCall(result *event.Envelope, intent Documents) {
 		d.compareValues("tool_name", string(result.Tool), string(e.Tool))
 		if callID := e.Call().ID; callID != "" && call.ID != "" {
 			d.compareValues("payload.call_id", call.ID, callID)
+		}
+		if of, err := result.OnBehalfOf(); err == nil && of != nil {
+			before, _ := e.OnBehalfOf() // nil if it is malformed
+			d.compareValues("on_behalf_of like the intent's", "true", fmt.Sprint(reflect.DeepEqual(of, before)))
 		}
 	}
 }

@@ -323,12 +323,9 @@ func (r *run) noteChange(record *event.Record, envelope *event.Envelope, effecti
 
 // inputOfEvent returns the policy input for an event, even if no policy decided it.
 func inputOfEvent(record *event.Record, e *event.Envelope) policy.Input {
-	in := policy.Input{
-		Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind,
-		Payload: e.Payload, Now: record.Policy.EvaluatedAt,
-	}
+	now := record.Policy.EvaluatedAt
 	if !record.Policy.Evaluated {
-		in.Now = record.ReceivedAt
+		now = record.ReceivedAt
 	}
-	return in
+	return policystore.InputOf(e, record.OnBehalfOf, now)
 }

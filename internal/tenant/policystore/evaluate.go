@@ -38,6 +38,16 @@ func Apply(ctx context.Context, compiled *policy.Compiled, in policy.Input) (pol
 	return compiled.EvaluateWithin(&p, in)
 }
 
+// InputOf returns the policy input for an event, whose on_behalf_of has the standing. A malformed on_behalf_of of an event that was
+// stored earlier counts as absent.
+func InputOf(e *event.Envelope, standing event.Standing, now id.Instant) policy.Input {
+	in := policy.Input{Tool: e.Tool, Agent: e.AgentID, ActorType: e.ActorType, ActionKind: e.ActionKind, Payload: e.Payload, Now: now}
+	if of, err := e.OnBehalfOf(); err == nil && of != nil {
+		in.OnBehalfOf, in.Verified = of, standing == event.Verified
+	}
+	return in
+}
+
 // Judgement is the decision of the policy on an event. If there are claims, the sequencer decides, and Policy
 // contains only the members that do not depend on limits.
 type Judgement struct {

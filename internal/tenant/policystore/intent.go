@@ -6,6 +6,7 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
+	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -23,7 +24,10 @@ type Intent struct {
 	agent  id.Agent
 	tool   id.Tool
 	call   string // payload.call_id; "" if there is none or the envelope is erased
+	of     string // on_behalf_of (subjectText)
 	policy event.Policy
+
+	erased bool // the envelope
 }
 
 // Result is an event that claims to be the result of another one.
@@ -31,6 +35,8 @@ type Result struct {
 	Agent id.Agent
 	Tool  id.Tool
 	Call  event.Call
+
+	OnBehalfOf *event.OnBehalfOf // nil if it is absent or malformed
 }
 
 // ResultOf returns the result that an envelope claims to be, or nil if the event must be evaluated.
@@ -39,12 +45,23 @@ func ResultOf(e *event.Envelope) *Result {
 	if !ok {
 		return nil
 	}
-	return &Result{Agent: e.AgentID, Tool: e.Tool, Call: call}
+	of, _ := e.OnBehalfOf()
+	return &Result{Agent: e.AgentID, Tool: e.Tool, Call: call, OnBehalfOf: of}
 }
 
-// acceptsResult reports whether r is a result of the intent. If both have a call ID, it must be the same.
+// subjectText returns the canonical text of on_behalf_of, or "" for nil.
+func subjectText(of *event.OnBehalfOf) string {
+	if of == nil {
+		return ""
+	}
+	text, _ := jcs.Marshal(of) // never fails for a well-formed one
+	return string(text)
+}
+
+// acceptsResult reports whether r is a result of the intent. If both have a call ID, it must be the same. If r states on whose behalf
+// it is, the intent must have stated the same, because the policy decided on that.
 func (i *Intent) acceptsResult(r Result) bool {
-	return i.policy.Permits() && i.agent == r.Agent && i.tool == r.Tool &&
+	return i.policy.Permits() && (r.OnBehalfOf == nil || i.erased || subjectText(r.OnBehalfOf) == i.of) && i.agent == r.Agent && i.tool == r.Tool &&
 		(i.call == "" || r.Call.ID == "" || i.call == r.Call.ID)
 }
 
@@ -56,6 +73,7 @@ func (i *Intent) Judgement(r Result, declared id.Decision) Judgement {
 const (
 	maxIntents = 1 << 14 // cached intents, about 500 bytes each
 	maxCall    = 256     // maximum bytes of a cached call_id
+	maxSubject = 1 << 10 // maximum bytes of a cached on_behalf_of
 )
 
 // Intents finds the intents of results. Intents that were recently committed here are cached; all others are read
@@ -166,13 +184,15 @@ func (i *Intents) readIntent(ctx context.Context, s *log.State, at id.Index) (*I
 	}
 	intent := &Intent{agent: r.AgentID, tool: e.Tool, policy: r.Policy}
 	if e.Envelope == nil { // erased, so its call_id is unknown
+		intent.erased = true
 		return intent, nil
 	}
 	envelope, err := event.Parse(e.Envelope, event.Options{MaxBytes: max(len(e.Envelope), 1), Server: true})
 	if err != nil {
 		return nil, errUnreadableIntent(err)
 	}
-	intent.call = envelope.Call().ID
+	of, _ := envelope.OnBehalfOf()
+	intent.call, intent.of = envelope.Call().ID, subjectText(of)
 	return intent, nil
 }
 
@@ -183,13 +203,15 @@ func errUnreadableIntent(err error) error {
 // Committed caches a durable event if it may be an intent, because its result usually follows soon.
 func (i *Intents) Committed(t id.Tenant, e *event.Envelope, p *event.Policy) {
 	if e.Tool != "" && e.MayBeIntent() && p.Permits() {
-		i.cacheIntent(intentName{t, e.EventID}, &Intent{agent: e.AgentID, tool: e.Tool, call: e.Call().ID, policy: *p})
+		of, _ := e.OnBehalfOf()
+		i.cacheIntent(intentName{t, e.EventID},
+			&Intent{agent: e.AgentID, tool: e.Tool, call: e.Call().ID, of: subjectText(of), policy: *p})
 	}
 }
 
-// cacheIntent caches an intent, unless its call ID is too long.
+// cacheIntent caches an intent, unless its call ID or its subject is too long.
 func (i *Intents) cacheIntent(n intentName, intent *Intent) {
-	if len(intent.call) > maxCall {
+	if len(intent.call) > maxCall || len(intent.of) > maxSubject {
 		return
 	}
 	intent.policy.Limits = nil // results do not need them, and they may be long

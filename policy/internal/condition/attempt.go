@@ -17,10 +17,13 @@ type Variables struct {
 	Agent      id.Agent
 	ActorType  string
 	ActionKind string
-	Payload    []byte // canonical JSON object; nil is {}
 	Now        id.Instant
+	OnBehalfOf *Subject // nil if the event does not state it
+}
 
-	Issuer, Subject string // of on_behalf_of; "" if the event does not state it
+// Subject is on whose behalf the agent acts.
+type Subject struct {
+	Issuer, Subject string
 	Verified        bool
 }
 
@@ -35,11 +38,11 @@ type Attempt struct {
 	state interpreter.EvalState // of the last traced condition
 }
 
-// NewAttempt returns an attempt that may spend the given units and stops when ctx ends.
-func NewAttempt(ctx context.Context, v Variables, units uint64) *Attempt {
+// NewAttempt returns an attempt that may spend the given units and stops when ctx ends. payload is a canonical JSON object; nil is {}.
+func NewAttempt(ctx context.Context, v Variables, payload []byte, units uint64) *Attempt {
 	a := &Attempt{purse: newPurse(ctx, units), variables: v}
-	values := jcs.UntagPayload(v.Payload)
-	a.exact = len(values) != len(v.Payload)
+	values := jcs.UntagPayload(payload)
+	a.exact = len(values) != len(payload)
 	a.root = Object{raw: values, purse: &a.purse}
 	return a
 }
@@ -86,12 +89,16 @@ func (a *Attempt) ResolveName(name string) (any, bool) {
 		return a.Payload(), true
 	case varNow:
 		return types.Timestamp{Time: a.variables.Now.Time()}, true
-	case varIssuer:
-		return types.String(a.variables.Issuer), true
-	case varSubject:
-		return types.String(a.variables.Subject), true
-	case varVerified:
-		return types.Bool(a.variables.Verified), true
+	}
+	if of := a.variables.OnBehalfOf; of != nil {
+		switch name {
+		case varIssuer:
+			return types.String(of.Issuer), true
+		case varSubject:
+			return types.String(of.Subject), true
+		case varVerified:
+			return types.Bool(of.Verified), true
+		}
 	}
 	return nil, false
 }

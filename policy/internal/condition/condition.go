@@ -118,7 +118,7 @@ func isTwoDigits(s, most string) bool {
 
 // Holds evaluates the condition. The error explains why there is no result.
 func (c *Condition) Holds(a *Attempt) (bool, error) {
-	if c.subject && a.variables.Issuer == "" { // whatever the rest of the condition says
+	if c.subject && a.variables.OnBehalfOf == nil { // whatever the rest of the condition says
 		return false, errors.New("on_behalf_of is missing")
 	}
 	v, err := c.runProgram(a)
