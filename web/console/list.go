@@ -32,6 +32,7 @@ func startOptions() []page.Option {
 		{Value: "spending-limits", Title: "Limit sums and counts over time"},
 		{Value: "two-person-rule", Title: "Ask two people for each use of a tool"},
 		{Value: "data-classes", Title: "Decide by the class of data and the purpose"},
+		{Value: "own-account", Title: "Let agents act only on the account of the user for whom they act"},
 		{Value: "business-hours", Title: "Decide by the time of day, with a freeze"},
 	}
 }
