@@ -93,36 +93,46 @@ func OpenReceipt(note []byte, key tlog.VerifierKey) (Receipt, error) {
 func ParseReceipt(n tlog.Note) (Receipt, error) { return parseReceiptText(n.Text) }
 
 // parseReceiptText parses exactly the form that Text writes.
-func parseReceiptText(text string) (r Receipt, err error) {
+func parseReceiptText(text string) (Receipt, error) {
+	var r Receipt
+	if flaw := r.read(text); flaw != "" {
+		return Receipt{}, fmt.Errorf("parse receipt: %s: %w", flaw, ErrMalformed)
+	}
+	return r, nil
+}
+
+// read parses a text into r, and returns the part that is malformed, or "".
+func (r *Receipt) read(text string) (flaw string) {
 	lines := strings.Split(text, "\n")
 	if len(lines) != 10 || lines[9] != "" || lines[0] != ReceiptHeader {
-		return Receipt{}, fmt.Errorf("parse receipt: lines: %w", ErrMalformed)
+		return "lines"
 	}
-	r = Receipt{Agent: id.Agent(lines[2]), Tool: id.Tool(lines[3])}
+	r.Agent, r.Tool, r.Approval, r.Intent = id.Agent(lines[2]), id.Tool(lines[3]), lines[5], id.Event(lines[6])
+	var err error
 	if r.Organization, err = id.ParseOrganization(lines[1]); err != nil || !event.ValidAgent(lines[2]) || !event.ValidTool(lines[3]) {
-		return Receipt{}, fmt.Errorf("parse receipt: names: %w", ErrMalformed)
+		return "names"
 	}
 	if r.ActionDigest, err = id.ParseHash(lines[4]); err != nil {
-		return Receipt{}, fmt.Errorf("parse receipt: digest: %w", ErrMalformed)
+		return "digest"
 	}
-	if lines[5] == none {
-		if r.Intent = id.Event(lines[6]); !event.ValidEvent(lines[6]) {
-			return Receipt{}, fmt.Errorf("parse receipt: intent: %w", ErrMalformed)
+	if r.Approval == none {
+		if r.Approval = ""; !event.ValidEvent(lines[6]) {
+			return "intent"
 		}
 	} else {
-		r.Approval = lines[5]
-		if n, err := hex.Decode(r.Nonce[:], []byte(lines[6][:min(len(lines[6]), 32)])); err != nil || n != len(r.Nonce) || !isValidApprovalID(r.Approval) {
-			return Receipt{}, fmt.Errorf("parse receipt: grant: %w", ErrMalformed)
+		r.Intent = ""
+		if !readNonce(&r.Nonce, lines[6]) || !isValidApprovalID(r.Approval) {
+			return "grant"
 		}
 	}
 	if r.Status, err = strconv.Atoi(lines[7]); err != nil || r.Status < 200 || r.Status > 599 {
-		return Receipt{}, fmt.Errorf("parse receipt: status: %w", ErrMalformed)
+		return "status"
 	}
 	if r.At, err = id.ParseInstant(lines[8]); err != nil {
-		return Receipt{}, fmt.Errorf("parse receipt: time: %w", ErrMalformed)
+		return "time"
 	}
 	if r.Text() != text { // for example upper-case hex
-		return Receipt{}, fmt.Errorf("parse receipt: spelling: %w", ErrMalformed)
+		return "spelling"
 	}
-	return r, nil
+	return ""
 }

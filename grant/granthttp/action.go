@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"io"
 	"net/http"
 	"regexp"
@@ -58,18 +57,14 @@ func (q request) readAction(r *http.Request, receipt *grant.Receipt, other *refu
 	return permitted, nil
 }
 
-// parseIntent returns what the value of IntentHeader states.
-func parseIntent(text string) (receipt grant.Receipt, err error) {
-	parts := strings.Split(text, " ")
-	if len(parts) != 3 || !event.ValidAgent(parts[1]) || !event.ValidEvent(parts[2]) {
-		return receipt, errors.New("intent: parts")
-	}
-	receipt.Agent, receipt.Intent = id.Agent(parts[1]), id.Event(parts[2])
-	receipt.Organization, err = id.ParseOrganization(parts[0])
-	if err == nil && receipt.Organization.String() != parts[0] {
-		err = errors.New("intent: spelling of the organization")
-	}
-	return receipt, err
+// readIntent reads what the value of IntentHeader states into a receipt, and reports whether it has that form.
+func readIntent(text string, receipt *grant.Receipt) bool {
+	organization, rest, _ := strings.Cut(text, " ")
+	agent, intent, _ := strings.Cut(rest, " ")
+	receipt.Agent, receipt.Intent = id.Agent(agent), id.Event(intent)
+	var err error
+	receipt.Organization, err = id.ParseOrganization(organization)
+	return err == nil && receipt.Organization.String() == organization && event.ValidAgent(agent) && event.ValidEvent(intent)
 }
 
 func readBody(r *http.Request) ([]byte, *refusal) {

@@ -233,12 +233,12 @@ func (c *Checker) compareGrant(r *http.Request, q request, g grant.Grant, receip
 
 // checkIntent is check for a request with an intent in place of a grant. Organization, agent and intent are what the request states.
 func checkIntent(r *http.Request, q request) (*http.Request, *grant.Receipt, *refusal) {
-	receipt, err := parseIntent(headerValue(r.Header, IntentHeader))
-	if err != nil {
+	receipt := new(grant.Receipt)
+	if !readIntent(headerValue(r.Header, IntentHeader), receipt) {
 		return nil, nil, refuse(400, "bad_request", "Agentledger-Intent must be an organization, an agent and an event")
 	}
-	permitted, refused := q.readAction(r, &receipt, refuse(403, "other_action", "The intent is for another action"))
-	return permitted, &receipt, refused
+	permitted, refused := q.readAction(r, receipt, refuse(403, "other_action", "The intent is for another action"))
+	return permitted, receipt, refused
 }
 
 // openGrant returns the request's grant, if a pinned key signed it and it is valid now.
