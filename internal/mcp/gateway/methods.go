@@ -51,6 +51,7 @@ func (k kind) String() string {
 
 // method is what the protocol defines under a name.
 type method struct {
+	name         string
 	since, until string // first and last revision; the last one is "" if the method is still defined
 	treatment
 }
@@ -59,68 +60,69 @@ type method struct {
 // its revisions. A tools/call without an id is a notification, so it is refused too.
 //
 // In 2026-07-28 tasks are an extension, io.modelcontextprotocol/tasks.
-var methods = [...]map[string]method{
+var methods = [...][]method{
 	clientRequest: {
-		"initialize":               {revision2024November, revision2025November, filtered},
-		"server/discover":          {revision2026July, "", passed},
-		"ping":                     {revision2024November, revision2025November, passed},
-		"tools/call":               {revision2024November, "", decided},
-		"tools/list":               {revision2024November, "", filtered},
-		"prompts/list":             {revision2024November, "", filtered},
-		"prompts/get":              {revision2024November, "", passed},
-		"resources/list":           {revision2024November, "", filtered},
-		"resources/templates/list": {revision2024November, "", filtered},
-		"resources/read":           {revision2024November, "", passed},
-		"resources/subscribe":      {revision2024November, revision2025November, passed},
-		"resources/unsubscribe":    {revision2024November, revision2025November, passed},
-		"subscriptions/listen":     {revision2026July, "", passed},
-		"completion/complete":      {revision2024November, "", passed},
-		"logging/setLevel":         {revision2024November, revision2025November, passed},
-		"tasks/get":                {revision2025November, "", passed},
-		"tasks/result":             {revision2025November, revision2025November, passed},
-		"tasks/list":               {revision2025November, revision2025November, passed},
-		"tasks/cancel":             {revision2025November, "", passed},
-		"tasks/update":             {revision2026July, "", passed},
+		{"initialize", revision2024November, revision2025November, filtered},
+		{"server/discover", revision2026July, "", passed},
+		{"ping", revision2024November, revision2025November, passed},
+		{"tools/call", revision2024November, "", decided},
+		{"tools/list", revision2024November, "", filtered},
+		{"prompts/list", revision2024November, "", filtered},
+		{"prompts/get", revision2024November, "", passed},
+		{"resources/list", revision2024November, "", filtered},
+		{"resources/templates/list", revision2024November, "", filtered},
+		{"resources/read", revision2024November, "", passed},
+		{"resources/subscribe", revision2024November, revision2025November, passed},
+		{"resources/unsubscribe", revision2024November, revision2025November, passed},
+		{"subscriptions/listen", revision2026July, "", passed},
+		{"completion/complete", revision2024November, "", passed},
+		{"logging/setLevel", revision2024November, revision2025November, passed},
+		{"tasks/get", revision2025November, "", passed},
+		{"tasks/result", revision2025November, revision2025November, passed},
+		{"tasks/list", revision2025November, revision2025November, passed},
+		{"tasks/cancel", revision2025November, "", passed},
+		{"tasks/update", revision2026July, "", passed},
 	},
 	clientNotification: {
-		"notifications/cancelled":          {revision2024November, "", filtered},
-		"notifications/progress":           {revision2024November, revision2025November, filtered},
-		"notifications/initialized":        {revision2024November, revision2025November, passed},
-		"notifications/roots/list_changed": {revision2024November, revision2025November, passed},
-		"notifications/tasks/status":       {revision2025November, revision2025November, passed},
+		{"notifications/cancelled", revision2024November, "", filtered},
+		{"notifications/progress", revision2024November, revision2025November, filtered},
+		{"notifications/initialized", revision2024November, revision2025November, passed},
+		{"notifications/roots/list_changed", revision2024November, revision2025November, passed},
+		{"notifications/tasks/status", revision2025November, revision2025November, passed},
 	},
 	serverRequest: {
-		"ping":                   {revision2024November, revision2025November, passed},
-		"sampling/createMessage": {revision2024November, revision2025November, passed},
-		"roots/list":             {revision2024November, revision2025November, passed},
-		"elicitation/create":     {revision2025June, revision2025November, passed},
-		"tasks/get":              {revision2025November, revision2025November, passed},
-		"tasks/result":           {revision2025November, revision2025November, passed},
-		"tasks/list":             {revision2025November, revision2025November, passed},
-		"tasks/cancel":           {revision2025November, revision2025November, passed},
+		{"ping", revision2024November, revision2025November, passed},
+		{"sampling/createMessage", revision2024November, revision2025November, passed},
+		{"roots/list", revision2024November, revision2025November, passed},
+		{"elicitation/create", revision2025June, revision2025November, passed},
+		{"tasks/get", revision2025November, revision2025November, passed},
+		{"tasks/result", revision2025November, revision2025November, passed},
+		{"tasks/list", revision2025November, revision2025November, passed},
+		{"tasks/cancel", revision2025November, revision2025November, passed},
 	},
 	serverNotification: {
-		"notifications/cancelled":                  {revision2024November, "", filtered},
-		"notifications/progress":                   {revision2024November, "", filtered},
-		"notifications/message":                    {revision2024November, "", passed},
-		"notifications/resources/updated":          {revision2024November, "", filtered},
-		"notifications/resources/list_changed":     {revision2024November, "", passed},
-		"notifications/tools/list_changed":         {revision2024November, "", passed},
-		"notifications/prompts/list_changed":       {revision2024November, "", passed},
-		"notifications/elicitation/complete":       {revision2025November, revision2025November, passed},
-		"notifications/tasks/status":               {revision2025November, "", passed},
-		"notifications/tasks":                      {revision2026July, "", passed},
-		"notifications/subscriptions/acknowledged": {revision2026July, "", passed},
+		{"notifications/cancelled", revision2024November, "", filtered},
+		{"notifications/progress", revision2024November, "", filtered},
+		{"notifications/message", revision2024November, "", passed},
+		{"notifications/resources/updated", revision2024November, "", filtered},
+		{"notifications/resources/list_changed", revision2024November, "", passed},
+		{"notifications/tools/list_changed", revision2024November, "", passed},
+		{"notifications/prompts/list_changed", revision2024November, "", passed},
+		{"notifications/elicitation/complete", revision2025November, revision2025November, passed},
+		{"notifications/tasks/status", revision2025November, "", passed},
+		{"notifications/tasks", revision2026July, "", passed},
+		{"notifications/subscriptions/acknowledged", revision2026July, "", passed},
 	},
 }
 
 // treatmentOf returns what happens to a message of a kind and method in a revision.
 func treatmentOf(k kind, name, revision string) treatment {
-	m, ok := methods[k][name]
-	if !ok || revision < m.since || m.until != "" && revision > m.until {
-		return refused
+	for i := range methods[k] {
+		if m := &methods[k][i]; m.name == name && revision >= m.since && (m.until == "" || revision <= m.until) {
+			return m.treatment
+		}
 	}
-	return m.treatment
+	return refused
 }
 
 // revisionFor returns the revision that a client's message belongs to. After a handshake that is the negotiated one.
