@@ -177,7 +177,7 @@ func signatureWords(b *verify.Bundle) string {
 		words += "the service's own"
 	}
 	if record.Signer == event.SignerAgent && record.Custody == event.CustodyServer {
-		words += ", made by the service"
+		words += ", with a key that the service made"
 	}
 	return words
 }

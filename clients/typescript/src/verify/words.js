@@ -95,7 +95,7 @@ function signatureWords(b) {
   const words = "the key in the record signed this event";
   try {
     const r = parseRecord(b.record);
-    const maker = r.signer === "agent" && r.custody === "server" ? ", made by the service" : "";
+    const maker = r.signer === "agent" && r.custody === "server" ? ", with a key that the service made" : "";
     return `${words}; the record calls it ${signers[r.signer]}${maker}`;
   } catch (why) {
     if (!(why instanceof LedgerError)) throw why;

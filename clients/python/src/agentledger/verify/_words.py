@@ -116,7 +116,7 @@ def _signature_words(b: Bundle) -> str:
         return _SIGNED
     words = f"{_SIGNED}; the record calls it {_SIGNERS[record['signer']]}"
     if record["signer"] == "agent" and record["custody"] == "server":
-        words += ", made by the service"
+        words += ", with a key that the service made"
     return words
 
 
