@@ -69,6 +69,8 @@ func TestPoliciesFromAFolder(t *testing.T) {
 		{"", "policy rollback refunds", 0, "refunds  version 1  active"},
 		{"", "policy rollback nothing", 1, "404 no such policy"},
 		{"", "policy show refunds --version 2", 0, `"state":"archived"`},
+		{"", "policy activate short", 0, "refunds is no longer active: one policy at a time decides about all tools\n"},
+		{"", "policy push --activate " + refunds, 0, "short is no longer active: one policy at a time decides about all tools\n"},
 		{"ops@blue.example", "policy show refunds", 1, "404 no such policy or version"},
 		{"", "logout", 0, "signed out"},
 		{"", "policy show refunds", 2, "not signed in"},

@@ -82,6 +82,9 @@ func (t auditorTrust) readOtherKeys(s *streams, file string) ([]verify.LogKey, e
 	if err != nil {
 		return nil, err
 	}
+	if len(t.keys) == 0 {
+		return nil, errors.New("it needs --key or --policy too: a list says nothing about whose keys they are")
+	}
 	others, err := verify.ParseKeys(text)
 	if err != nil {
 		return nil, fmt.Errorf("expected a saved answer of transparency/keys in %s: %w", file, err)

@@ -13,6 +13,7 @@ import (
 	api "github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/http/edge"
+	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
@@ -194,12 +195,18 @@ func readQueue(r *page.Request, name string) (queue, error) {
 	return q, nil
 }
 
+// clientMembers are members that clients add to the payload of a call: they tell approvers nothing.
+var clientMembers = []string{"phase", "call_id", "salt", "input_digest", jcs.TaggedMember}
+
 // readPayload selects the members that are shown at once.
 func (v *approvalView) readPayload() {
 	if v.Asked = page.NewPayload(v.Payload); v.Asked == nil {
 		return
 	}
 	for _, m := range v.Asked.Members {
+		if slices.Contains(clientMembers, m.Column()) {
+			continue
+		}
 		isShown := slices.ContainsFunc(v.Shown, func(s wire.Shown) bool { return s.Path == m.Column() })
 		if len(v.Facts) < maxFacts && !isShown {
 			v.Facts = append(v.Facts, m.Shorten(maxFactText))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import threading
 import unittest
 from typing import Any
@@ -143,6 +144,21 @@ class Decisions(unittest.TestCase):
             self.assertEqual("done", c.act("acme.payments.refund", {"amount_usd": 5}, refund, options=options))
             self.assertTrue(grants[0].startswith("agentledger/grant/v1\n"))
             self.assertEqual([], c.flush())
+
+    def test_a_waiting_act_names_the_page_where_people_vote(self) -> None:
+        person = server.sign_in(server.acme)
+
+        class Voter(logging.Handler):
+            def emit(self, record: logging.LogRecord) -> None:
+                person.vote(c.approvals.get(record.getMessage().rpartition("/")[2]), "approve")
+
+        with client() as c, self.assertLogs("agentledger", "WARNING") as logged:
+            logging.getLogger("agentledger").addHandler(Voter())
+            self.assertEqual("done", c.act("acme.payments.refund", {"amount_usd": 5.25}, lambda p: "done"))
+            self.assertEqual([], c.flush())
+        told = logged.records[0].getMessage()
+        page = c.approvals.page_url(told.rpartition("/")[2])
+        self.assertEqual(f"an act waits for an approver: {page}", told)
 
     def test_a_denial_has_its_comment(self) -> None:
         person = server.sign_in(server.boole)

@@ -278,7 +278,7 @@ export interface GuardOptions {
   idempotent?: boolean;
   /** The permit has what a tool needs to sign a receipt without a grant. guardFetch sends it. */
   receipt?: boolean;
-  /** Called with an approval that the act waits for. */
+  /** Called with an approval that the act waits for. Without it, the address of its page is written to the console. */
   onAsk?: (approval: Approval) => void;
   /**
    * Returns the caller's span in the form of W3C Trace Context; called at each act. Both events have it as a signed

@@ -61,9 +61,9 @@ export function testEnding(name, [command, ...args]) {
     down.close();
     const lost = line("20 queued events were", "they are lost");
     assert.deepEqual([ended.code, ended.err, exited.code, exited.err, failed.code, failed.err], [0, lost, 0, lost, 1, lost]);
-    assert.equal(one.err, line("1 queued event was", "they are lost"));
+    assert.equal(one.err, line("1 queued event was", "it is lost"));
     assert.deepEqual([closed.out, closed.err], ["unreachable: the deadline has passed, 3 events are left\n", ""]);
-    assert.deepEqual([JSON.parse(counted.out), counted.err], [{ pending: [4, 1], listeners: [1, 1, 0, 0] }, line("4 queued events were", "they are lost") + line("1 queued event was", "they are lost")]);
+    assert.deepEqual([JSON.parse(counted.out), counted.err], [{ pending: [4, 1], listeners: [1, 1, 0, 0] }, line("4 queued events were", "they are lost") + line("1 queued event was", "it is lost")]);
     assert.deepEqual([signalled.signal, signalled.err], ["SIGTERM", ""]);
   });
 

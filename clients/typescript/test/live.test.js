@@ -118,6 +118,19 @@ test("an act waits for approval, and runs with the grant or not at all", async (
   }
 });
 
+test("an act that waits for approval names the page where people vote", async (t) => {
+  const client = clientOf(server.acme);
+  t.mock.method(console, "warn", (line) => {
+    const [, page] = /^agentledger: an act waits for an approver: (.*)$/.exec(line);
+    const approvalId = page.slice(page.lastIndexOf("/") + 1);
+    assert.equal(page, client.approvals.pageUrl(approvalId));
+    void client.approvals.get(approvalId).then((approval) => person.vote(approval, "approve"));
+  });
+  const ran = await client.run({ tool: "acme.payments.refund", payload: { amount_usd: 84.25 } }, () => "refunded");
+  assert.equal(ran.output, "refunded");
+  await client.close();
+});
+
 test("an act that does not wait for approval continues later with the same question", async () => {
   const client = clientOf(server.acme);
   const act = { tool: "acme.payments.refund", payload: { amount_usd: 7 }, key: "refund-7" };

@@ -27,7 +27,7 @@ func (f *serviceFlags) identityURL() string { return strings.TrimRight(cmp.Or(f.
 // factor. Without an address, the token in APS_CONSOLE_TOKEN or the session of aps login is used.
 type personFlags struct {
 	serviceFlags
-	Email string          `env:"APS_EMAIL" help:"Your e-mail address, to sign in for this command only." type:"email"`
+	Email string          `env:"APS_EMAIL" help:"Your e-mail address, to sign in with the password. Default: the session of aps login." type:"email"`
 	Org   id.Organization `name:"org" env:"APS_ORG" placeholder:"UUID" help:"Organization id, for members of several."`
 }
 

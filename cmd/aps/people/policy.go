@@ -17,6 +17,7 @@ import (
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/commandline"
 	"github.com/agentledger/agentledger/internal/textcheck"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // PolicyCommand is aps policy. The service checks and tests documents, because it enforces them. agentledger policy does
@@ -160,7 +161,7 @@ func (f *policyFiles) forEachDocument(
 
 type policyPushCommand struct {
 	policyFiles
-	Activate bool `help:"Also activate each document."`
+	Activate bool `help:"Also activate each document. One policy is active at a time, so the last one is."`
 }
 
 // Run implements the command.
@@ -169,7 +170,7 @@ func (c *policyPushCommand) Run(ctx context.Context, t *Terminal) error {
 	return c.forEachDocument(ctx, t, func(s *session, d document) error {
 		v, err := s.pushDocument(ctx, d)
 		if err == nil && c.Activate && v.State != "active" {
-			v, err = s.activateVersion(ctx, v.PolicyID, v.Version, v.Digest)
+			v, err = s.activateVersion(ctx, t, v)
 		}
 		if err != nil {
 			return err
@@ -195,15 +196,43 @@ func (s *session) pushDocument(ctx context.Context, d document) (*policyVersion,
 	return &pushed, s.callConsole(ctx, http.MethodPatch, "/policies/"+url.PathEscape(d.policy), patch, &pushed)
 }
 
-func (s *session) activateVersion(
-	ctx context.Context, policy string, version uint64, digest id.Hash,
-) (*policyVersion, error) {
-	body := map[string]any{"version": version}
-	if digest != (id.Hash{}) {
-		body["policy_digest"] = digest
+// activateVersion makes a version the one that decides. One policy is active at a time: if this ends another one, it says so.
+func (s *session) activateVersion(ctx context.Context, t *Terminal, v *policyVersion) (*policyVersion, error) {
+	before, err := s.findActive(ctx)
+	if err != nil {
+		return nil, err
 	}
-	var v policyVersion
-	return &v, s.callConsole(ctx, http.MethodPost, "/policies/"+url.PathEscape(policy)+"/activate", body, &v)
+	body := map[string]any{"version": v.Version, "policy_digest": v.Digest}
+	var active policyVersion
+	if err := s.callConsole(ctx, http.MethodPost, "/policies/"+url.PathEscape(v.PolicyID)+"/activate", body, &active); err != nil {
+		return nil, err
+	}
+	if before != "" && before != v.PolicyID {
+		fmt.Fprintf(t.Err, "%s is no longer active: one policy at a time decides about all tools\n", textcheck.Printable(before))
+	}
+	return &active, nil
+}
+
+// findActive returns the ID of the active policy, "" if there is none.
+func (s *session) findActive(ctx context.Context) (string, error) {
+	for after := ""; ; {
+		var page struct {
+			Policies []wire.ListedPolicy `json:"policies"`
+			Next     wire.Text           `json:"next"`
+		}
+		if err := s.callConsole(ctx, http.MethodGet, "/policies?limit=1000"+after, nil, &page); err != nil {
+			return "", err
+		}
+		for _, p := range page.Policies {
+			if p.ActiveVersion != 0 {
+				return p.PolicyID, nil
+			}
+		}
+		if page.Next == "" {
+			return "", nil
+		}
+		after = "&after=" + url.QueryEscape(string(page.Next))
+	}
 }
 
 type policyActivateCommand struct {
@@ -223,7 +252,7 @@ func (c *policyActivateCommand) Run(ctx context.Context, t *Terminal) error {
 		err = &Refusal{Status: http.StatusNotFound, Message: "no such policy or version"}
 	}
 	if err == nil {
-		v, err = s.activateVersion(ctx, c.Policy, v.Version, v.Digest)
+		v, err = s.activateVersion(ctx, t, v)
 	}
 	if err != nil {
 		return err
@@ -247,7 +276,7 @@ func (c *policyRollbackCommand) Run(ctx context.Context, t *Terminal) error {
 	}
 	v, err := s.findFormerlyActive(ctx, c.Policy)
 	if err == nil {
-		v, err = s.activateVersion(ctx, c.Policy, v.Version, v.Digest)
+		v, err = s.activateVersion(ctx, t, v)
 	}
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeVar
-from urllib.parse import quote
 
 from . import _calls as calls
 from ._answers import Approval
@@ -81,7 +80,7 @@ class AsyncApprovals:
 
     def page_url(self, approval_id: str) -> str:
         """Return the address of the page where approvers vote, if the client's url is the service's public address."""
-        return self._client.settings.address.page(f"/console/approvals/{quote(approval_id, safe='')}")
+        return calls.approval_page(self._client.settings, approval_id)
 
     async def cancel(self, approval_id: str) -> None:
         """Withdraw a request for approval."""

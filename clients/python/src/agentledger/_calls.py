@@ -71,6 +71,11 @@ def get_approval(s: Settings, approval_id: str, wait: int = 0) -> Operation[Appr
     return read_approval(read_object(answer.body), approval_id)
 
 
+def approval_page(s: Settings, approval_id: str) -> str:
+    """Return the address of the page where approvers vote, if the client's url is the service's public address."""
+    return s.address.page(f"/console/approvals/{quote(approval_id, safe='')}")
+
+
 def wait_approval(s: Settings, approval_id: str, clock: Any, deadline: float | None) -> Operation[Approval]:
     """Wait until an approval is no longer pending. The error is ApprovalRequired after the deadline.
 

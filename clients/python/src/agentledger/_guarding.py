@@ -220,13 +220,19 @@ class Guarding:
                 raise
         return (yield from calls.send_event(self.settings, intent, Retry(o.attempts)))
 
+    def _tell_waiting(self, approval: Approval, o: Options) -> None:
+        if o.on_ask is not None:
+            o.on_ask(approval)
+        elif o.wait != 0:
+            log.warning("an act waits for an approver: %s", calls.approval_page(self.settings, approval.approval_id))
+
     def _grant(self, signer: Signer, entry: Entry, stored: Stored, pending: Approval, o: Options) -> Operation[str]:
         """Wait for the approval and consume it."""
         deadline = None if o.wait is None else self.clock() + o.wait
         approval = pending
         try:
-            if approval.status == "pending" and o.on_ask is not None:
-                o.on_ask(approval)
+            if approval.status == "pending":
+                self._tell_waiting(approval, o)
             for _ in range(_MAX_LOST_QUORUMS):
                 if approval.status == "pending":
                     approval = yield from calls.wait_approval(self.settings, pending.approval_id, self.clock, deadline)

@@ -48,8 +48,8 @@ function reportUncaught() {
 function report() {
   for (const sender of holding) {
     for (const [count, fate] of sender.leftBehind) {
-      const events = count === 1 ? "1 queued event was" : `${count} queued events were`;
-      if (count > 0) console.error(`agentledger: ${events} not delivered before the process ended; ${fate}`);
+      const [events, them] = count === 1 ? ["1 queued event was", "it"] : [`${count} queued events were`, "them"];
+      if (count > 0) console.error(`agentledger: ${events} not delivered before the process ended; ${fate(them)}`);
     }
   }
 }

@@ -63,12 +63,13 @@ export class Sender {
     return this.#queue.size + this.#entering - this.#adding;
   }
 
-  /** What becomes of pending events if the process ends now: pairs of a count and a sentence. */
+  /** What becomes of pending events if the process ends now: pairs of a count and a sentence about "it" or "them". */
   get leftBehind() {
     const { durable, folder } = this.#queue;
-    if (!durable) return [[this.pending, "they are lost"]];
+    const lost = (them) => (them === "it" ? "it is lost" : "they are lost");
+    if (!durable) return [[this.pending, lost]];
     const place = folder === undefined ? "their queue" : `the queue in ${folder}`;
-    return [[this.#queue.size - this.#adding, `the next client with ${place} sends them`], [this.#entering, "they are lost"]];
+    return [[this.#queue.size - this.#adding, (them) => `the next client with ${place} sends ${them}`], [this.#entering, lost]];
   }
 
   #hold() {

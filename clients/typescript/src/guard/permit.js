@@ -4,6 +4,7 @@ import { ApprovalDenied, ApprovalRequired, Denied, LedgerError, NotDecided, Refu
 import { parse } from "../canonical/parse.js";
 import { rewrite } from "../canonical/write.js";
 import { readApproval } from "../client/approvals.js";
+import { warn } from "../client/tell.js";
 import { adviceFor } from "./advice.js";
 
 const definite = [400, 403, 404, 405, 409, 413, 415, 422]; // by the service: the same event will never get a decision
@@ -55,7 +56,8 @@ function intentOf({ client }, { eventId, text }) {
 async function obtainGrant(guard, act, o, requested, denial) {
   let approval = requested;
   if (approval.status === "pending") {
-    o.onAsk?.(approval);
+    if (o.onAsk) o.onAsk(approval);
+    else if (o.waitMs !== 0) warn(`an act waits for an approver: ${guard.client.approvals.pageUrl(approval.approvalId)}`);
     approval = await waitFor(guard, o, approval, denial);
   }
   if (approval.status !== "approved" && approval.status !== "consumed") return deny(guard, act, o, approval);
