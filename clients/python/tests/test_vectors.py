@@ -9,6 +9,7 @@ import tempfile
 import pathlib
 import unittest
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
 
 import harness
@@ -181,6 +182,19 @@ def judge_tool_receipt(i: Input) -> dict[str, Any]:
     return {**c.members(), "status": str(c.status), "approval_id": c.approval_id or ""}
 
 
+def judge_policy_input(i: Input) -> dict[str, Any]:
+    e = parse_envelope(i.text("envelope")).members
+    members = {name: e.get(name, "") for name in ("action_kind", "actor_type", "agent_id", "payload", "tool_name")}
+    before = sha256(canonical_text(members).encode()).hexdigest()
+    if "on_behalf_of" in e:
+        members["on_behalf_of"] = e["on_behalf_of"]
+        members["on_behalf_of_verified"] = i.text("record_on_behalf_of") == "verified"
+    now = sha256(canonical_text(members).encode()).hexdigest()
+    got = i.text("input_digest")
+    need(got == now or got == before and i.text("policy_v") != "2", "input_digest")
+    return {"input_digest": now}
+
+
 def judge_arguments(i: Input) -> dict[str, Any]:
     arguments = parse_exact(i.raw("arguments"))
     need(isinstance(arguments, dict), "no object")
@@ -209,6 +223,7 @@ JUDGES: dict[str, Callable[[Input], Any]] = {
     "key-statement": judge_key_statement,
     "signed-vote": judge_signed_vote,
     "tool-receipt": judge_tool_receipt,
+    "policy-input": judge_policy_input,
     "canonical-json": lambda i: {"canonical": canonical_text(parse(i.raw("json")))},
     "arguments": judge_arguments,
     "entry": judge_entry,

@@ -3,8 +3,9 @@
 
 import { hex, unbase64, unhex, utf8, fromUTF8 } from "../src/bytes.js";
 import { canonicalizeExact, parseExact, payloadText, recordMembers } from "../src/canonical/exact.js";
-import { canonicalizeText } from "../src/canonical/write.js";
+import { canonicalizeText, rewrite } from "../src/canonical/write.js";
 import { PublicKey } from "../src/crypto/ed25519.js";
+import { sha256hex } from "../src/crypto/sha256.js";
 import { LedgerError } from "../src/errors.js";
 import { checkCosigned, checkSigned, openCheckpoint, parseDecimal, parseLogKey, parseNote, parseWitnessKey } from "../src/log/note.js";
 import { Policy } from "../src/log/policy.js";
@@ -94,6 +95,15 @@ const kinds = {
     const [intent, result] = ["intent", "result"].map((name) => parseEnvelope(text(name)).members);
     const found = await confirmAct(result, intent.event_id, actionOf(intent), list("tool_keys").map(parseLogKey));
     return { by: found.by, status: String(found.status), at: found.at, approval_id: found.approval_id ?? "" };
+  },
+  "policy-input": ({ text }) => {
+    const { action_kind, actor_type, agent_id, payload, tool_name, on_behalf_of } = parseEnvelope(text("envelope")).members;
+    const before = { action_kind, actor_type, agent_id, payload, tool_name };
+    const subject = on_behalf_of && { on_behalf_of, on_behalf_of_verified: text("record_on_behalf_of") === "verified" };
+    const [short, long] = [before, { ...before, ...subject }].map((input) => sha256hex(rewrite(input)));
+    const got = text("input_digest");
+    if (got !== long && (got !== short || text("policy_v") === "2")) throw new LedgerError("input_digest");
+    return { input_digest: long };
   },
   "canonical-json": ({ raw }) => ({ canonical: canonicalizeText(raw("json")) }),
   arguments: ({ raw }) => {

@@ -66,6 +66,7 @@ func kinds(t testing.TB) []File {
 	add("key-statement", "Bundles of events by which a log states its next key, with the known keys of the log.", keyStatements)
 	add("signed-vote", "Votes that a passkey signed, with the registration of the passkey (docs/spec/signed-votes.md).", signedVotes)
 	add("tool-receipt", "Receipts of a tool in the event of a result, with the intent and the tools' pinned keys (docs/guides/tool-receipts.md).", toolReceipts)
+	add("policy-input", "Digests of the policy's input in records, with the envelope, the standing of its subject and the version of the policy's document.", policyInputs)
 	return all
 }
 

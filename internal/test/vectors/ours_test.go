@@ -163,6 +163,8 @@ func (r *reader) check(kind string) (map[string]any, error) {
 		return r.signedVote()
 	case "tool-receipt":
 		return r.checkToolReceipt()
+	case "policy-input":
+		return r.checkPolicyInput()
 	case "canonical-json":
 		canonical, err := jcs.Canonicalize([]byte(r.text("json")), jcs.MaxDepth)
 		return map[string]any{"canonical": string(canonical)}, err
