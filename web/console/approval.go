@@ -43,10 +43,11 @@ type approvalView struct {
 
 // appliedRule is a rule of a policy.
 type appliedRule struct {
-	ID          string   `json:"rule_id"`
-	Tool        string   `json:"tool"`
-	Agents      []string `json:"agents"`
-	When        string   `json:"when"`
+	ID          string       `json:"rule_id"`
+	Tool        string       `json:"tool"`
+	Agents      []string     `json:"agents"`
+	OnBehalfOf  *ruleSubject `json:"on_behalf_of"`
+	When        string       `json:"when"`
 	Obligations []struct {
 		Approvals  int `json:"approvals"`
 		TTLSeconds int `json:"ttl_seconds"`

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/operate/simulate"
@@ -441,6 +442,7 @@ type storedEvent struct {
 	Effective string
 	At        string // when it was decided
 	Envelope  envelope
+	Verified  bool // on_behalf_of of the envelope
 }
 
 type envelope struct {
@@ -450,6 +452,7 @@ type envelope struct {
 	ActorType  string         `json:"actor_type"`
 	ActionKind string         `json:"action_kind"`
 	Payload    jsontext.Value `json:"payload"`
+	OnBehalfOf jsontext.Value `json:"on_behalf_of"`
 }
 
 // readEvent reads an event with its payload.
@@ -470,18 +473,27 @@ func readEvent(r *page.Request, name string) (e storedEvent, err error) {
 		Policy struct {
 			EvaluatedAt string `json:"evaluated_at"`
 		} `json:"policy"`
+		OnBehalfOf event.Standing `json:"on_behalf_of"`
 	}
 	err = errors.Join(json.Unmarshal([]byte(found.Record), &record),
 		json.Unmarshal([]byte(*found.Envelope), &e.Envelope))
 	if err == nil && e.Envelope.Tool == "" {
 		err = fault.New(fault.Invalid, "The event names no tool, so no policy decides on it")
 	}
+	if _, wrong := event.ParseOnBehalfOf(e.Envelope.OnBehalfOf); wrong != nil { // absent, or malformed and stored earlier
+		e.Envelope.OnBehalfOf = nil
+	}
+	e.Verified = record.OnBehalfOf == event.Verified
 	e.Effective, e.At = found.Effective, cmp.Or(record.Policy.EvaluatedAt, found.ReceivedAt.String())
 	return e, err
 }
 
 // input returns the event as the input of a policy.
 func (e *storedEvent) input() map[string]any {
-	return map[string]any{"tool_name": e.Envelope.Tool, "agent_id": e.Envelope.Agent,
+	input := map[string]any{"tool_name": e.Envelope.Tool, "agent_id": e.Envelope.Agent,
 		"actor_type": e.Envelope.ActorType, "action_kind": e.Envelope.ActionKind, "payload": e.Envelope.Payload}
+	if e.Envelope.OnBehalfOf != nil {
+		input["on_behalf_of"], input["on_behalf_of_verified"] = e.Envelope.OnBehalfOf, e.Verified
+	}
+	return input
 }

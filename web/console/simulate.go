@@ -25,7 +25,12 @@ type simulateView struct {
 }
 
 // inputFields are the fields of an input before the user edits them.
-type inputFields struct{ Tool, Agent, Payload, Now string }
+type inputFields struct {
+	Tool, Agent, Payload, Now string
+
+	OnBehalfOf string // as JSON; "" for none
+	Verified   bool
+}
 
 // history contains the decisions that a version would have made on stored events.
 type history struct {
@@ -58,7 +63,8 @@ func (p *pages) showSimulation(r *page.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.Input = inputFields{e.Envelope.Tool, e.Envelope.Agent, indent(e.Envelope.Payload), e.At}
+	v.Input = inputFields{Tool: e.Envelope.Tool, Agent: e.Envelope.Agent, Payload: indent(e.Envelope.Payload), Now: e.At,
+		OnBehalfOf: string(e.Envelope.OnBehalfOf), Verified: e.Verified}
 	return v, nil
 }
 
@@ -117,6 +123,12 @@ func (p *pages) simulateInput(r *page.Request) (page.Outcome, error) {
 	if input["payload"], err = parseField("The payload", r.Form.Get("payload")); err != nil {
 		return page.Outcome{}, err
 	}
+	if of := r.Form.Get("on_behalf_of"); strings.TrimSpace(of) != "" {
+		if input["on_behalf_of"], err = parseObject("On behalf of", of); err != nil {
+			return page.Outcome{}, err
+		}
+	}
+	input["on_behalf_of_verified"] = r.Checked("on_behalf_of_verified")
 	var wanted api.Trial
 	if wanted.Input, err = json.Marshal(input); err != nil {
 		return page.Outcome{}, err

@@ -58,3 +58,38 @@ func TestSimulate(t *testing.T) {
 	bob.Get(page).Want(t, "blue", http.StatusNotFound)
 	bob.Post(page, "do", "history", "last", "10").Want(t, "blue", http.StatusNotFound)
 }
+
+// A rule about a subject is shown as such, tried on a described act, and tested by a stored one.
+func TestSimulateSubjects(t *testing.T) {
+	t.Parallel()
+	s := servicetest.New(t)
+	ann := s.SignIn(s.Red.Owner)
+	create(t, ann)
+	save(t, ann, refunds, `{"name":"Refunds","default":"deny","rules":[
+		{"rule_id":"own","tool":"acme.payments.refund","decision":"allow","on_behalf_of":{"issuer":"https://login.example","verified":true},"when":"on_behalf_of.subject == payload.customer"},
+		{"rule_id":"alice","tool":"acme.payments.refund","decision":"allow_with_obligation","on_behalf_of":{"issuer":"https://login.example","subject":"<alice>"},"obligations":[{"type":"human_approval"}]},
+		{"rule_id":"proved","tool":"acme.read","decision":"allow","on_behalf_of":{"verified":true}}]}`)
+	shown := ann.Get(refunds)
+	shown.Want(t, "the version", http.StatusOK,
+		` on behalf of anyone of <code><bdi>https://login.example</bdi></code> (verified) and <code><bdi>on_behalf_of.subject == payload.customer</bdi></code>`,
+		` on behalf of <code><bdi>&lt;alice&gt;</bdi></code> of <code><bdi>https://login.example</bdi></code> (claimed or verified)`,
+		` on behalf of anyone (verified)`)
+	page := refunds + "/simulate"
+	alice := `{"issuer":"https://login.example","subject":"<alice>"}`
+	input := func(more ...string) []string {
+		return append([]string{"do", "input", "tool_name", "acme.payments.refund", "payload", `{"customer":"<alice>"}`}, more...)
+	}
+	ann.Post(page, input("on_behalf_of", alice, "on_behalf_of_verified", "on")...).Want(t, "verified", http.StatusOK, "The answer: needs approval", "<td class=\"wrap\">matched</td>", "on_behalf_of.subject", "checked")
+	ann.Post(page, input("on_behalf_of", alice)...).Want(t, "claimed", http.StatusOK, "The answer: needs approval", "<td class=\"wrap\">other subject</td>")
+	ann.Post(page, input()...).Want(t, "nobody", http.StatusOK, "The answer: deny", "<td class=\"wrap\">other subject</td>")
+	ann.Post(page, input("on_behalf_of_verified", "on")...).Want(t, "verified nobody", http.StatusUnprocessableEntity, "input.on_behalf_of_verified needs on_behalf_of")
+	ann.Post(page, input("on_behalf_of", "{")...).Want(t, "no JSON", http.StatusUnprocessableEntity, "On behalf of, line 1: the text ends too early")
+	ann.Post(page, input("on_behalf_of", `{"issuer":"x","subject":"a"}`)...).Want(t, "malformed", http.StatusUnprocessableEntity, "input.on_behalf_of is malformed: on_behalf_of.issuer must be an https URL")
+
+	s.Red.Send("evt-1", map[string]any{"tool_name": "acme.payments.refund", "payload": map[string]any{"customer": "u1"},
+		"on_behalf_of": map[string]any{"issuer": "https://login.example", "subject": "u1"}})
+	ann.Get(page+"?event=evt-1").Want(t, "an event", http.StatusOK, `name="on_behalf_of" type="text" value="{&#34;issuer&#34;:&#34;https://login.example&#34;,&#34;subject&#34;:&#34;u1&#34;}"`)
+	document := `{"policy_id":"refunds","name":"Refunds","rules":[]}`
+	added := ann.Post(refunds+"/edit", append([]string{"do", "add-test", "event", "evt-1", "document", document}, base(t, ann, refunds+"/edit")...)...)
+	added.Want(t, "a test of the event", http.StatusOK, `&#34;on_behalf_of&#34;: {`, `&#34;subject&#34;: &#34;u1&#34;`, `&#34;on_behalf_of_verified&#34;: false`)
+}

@@ -41,6 +41,7 @@ type rule struct {
 	RuleID      string       `json:"rule_id"`
 	Tool        string       `json:"tool"`
 	Agents      []string     `json:"agents"`
+	OnBehalfOf  *ruleSubject `json:"on_behalf_of"`
 	When        string       `json:"when"`
 	Requires    []string     `json:"requires"`
 	Decision    string       `json:"decision"`
@@ -50,6 +51,13 @@ type rule struct {
 	Mode        string       `json:"mode"`
 	OnError     string       `json:"on_error"`
 	Limit       *ruleLimit   `json:"limit"`
+}
+
+// ruleSubject is the subject that a rule is about.
+type ruleSubject struct {
+	Issuer   string `json:"issuer"`
+	Subject  string `json:"subject"`
+	Verified bool   `json:"verified"`
 }
 
 type obligation struct{ wire.Obligation }

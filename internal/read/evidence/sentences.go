@@ -60,6 +60,17 @@ func describeRule(r *policy.Rule, agents map[id.Agent]string) ruleRow {
 		}
 		row.Who = shorten(strings.Join(names, ", "))
 	}
+	if of := r.OnBehalfOf; of != nil {
+		row.Who += " on behalf of " + nameOr(of.Subject, "anyone")
+		if of.Issuer != "" {
+			row.Who += " of " + shorten(of.Issuer)
+		}
+		if of.Verified {
+			row.Who += " (verified)"
+		} else {
+			row.Who += " (claimed or verified)"
+		}
+	}
 	var then []string
 	switch r.Decision {
 	case id.Deny:
