@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
 )
@@ -21,6 +22,9 @@ type Question struct {
 	Payload      any             `json:"payload,omitzero"`     // must become a JSON object, whose numbers keep their digits; nil is {}
 	ActorType    string          `json:"actor_type,omitzero"`  // "" is agent
 	ActionKind   string          `json:"action_kind,omitzero"` // "" is tool_call
+
+	// OnBehalfOf is for whom the agent would act; nil if the event would not state it. Config.SubjectToken proves it.
+	OnBehalfOf *event.OnBehalfOf `json:"on_behalf_of,omitzero"`
 }
 
 // Decision is the policy's decision. If no policy is active, PolicyID and RuleID are "none", and
@@ -54,7 +58,15 @@ func (c *Client) Evaluate(ctx context.Context, q Question) (Decision, error) {
 	if q.Payload, err = recordPayload(q.Payload); err != nil {
 		return d, fmt.Errorf("evaluate: %w", err)
 	}
-	err = c.Call(ctx, http.MethodPost, "/v1/ingest/policy/evaluate", q, &d)
+	body, err := jcs.Marshal(q)
+	if err != nil {
+		return d, fmt.Errorf("evaluate: encode: %w", err)
+	}
+	answer, err := c.sendWithRetries(ctx, call{method: http.MethodPost, path: "/v1/ingest/policy/evaluate", body: body, ingest: true,
+		proves: q.OnBehalfOf != nil})
+	if err == nil {
+		err = decodeAnswer(answer, &d)
+	}
 	if err == nil && d.Decision == 0 {
 		err = malformedAnswer(errors.New("no decision"))
 	}

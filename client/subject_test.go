@@ -1,13 +1,16 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/test/fakeservice"
 )
@@ -19,14 +22,20 @@ type subjectOf struct{}
 type tokensOf struct {
 	http.RoundTripper
 	sent []string
+	body string // of the latest request
 }
 
 func (r *tokensOf) RoundTrip(q *http.Request) (*http.Response, error) {
 	r.sent = append(r.sent, q.URL.Path[strings.LastIndex(q.URL.Path, "/")+1:]+" "+strings.Join(q.Header["Agentledger-Subject-Token"], ","))
+	text, err := io.ReadAll(q.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.body, q.Body = string(text), io.NopCloser(bytes.NewReader(text))
 	return r.RoundTripper.RoundTrip(q)
 }
 
-// Requests with events have the token of the call's context, and no other request has it. Without a token that can be read,
+// Requests with events and questions with a subject have the token of the call's context, and no other request has it. Without a token that can be read,
 // nothing is sent.
 func TestSubjectToken(t *testing.T) {
 	s := fakeservice.Start(t, 2)
@@ -60,14 +69,22 @@ func TestSubjectToken(t *testing.T) {
 			_, err := c.Evaluate(ann, Question{Organization: o.ID, Agent: o.Agent, Tool: "acme.refund"})
 			return err
 		},
+		func() error {
+			_, err := c.Evaluate(ann, Question{Organization: o.ID, Agent: o.Agent, Tool: "acme.refund",
+				OnBehalfOf: &event.OnBehalfOf{Issuer: "https://login.example", Subject: "ann"}})
+			return err
+		},
 	} {
 		if err := step(); err != nil {
 			t.Error(err)
 		}
 	}
-	want := []string{"events jwt-of-ann", "events ", "batch jwt-of-ann", "batch ", "events ", "evaluate "}
+	want := []string{"events jwt-of-ann", "events ", "batch jwt-of-ann", "batch ", "events ", "evaluate ", "evaluate jwt-of-ann"}
 	if !slices.Equal(transport.sent, want) {
 		t.Errorf("got %q, want %q", transport.sent, want)
+	}
+	if want := `"on_behalf_of":{"issuer":"https://login.example","subject":"ann"}`; !strings.Contains(transport.body, want) {
+		t.Errorf("got %s, want %s", transport.body, want)
 	}
 	_, err = c.Send(context.WithValue(t.Context(), subjectOf{}, "unknown"), one("evt_7"))
 	if !errors.Is(err, failed) || IsRefused(err) || len(transport.sent) != len(want) || o.Size() != 6 || s.Organization(0).Size() != 0 {

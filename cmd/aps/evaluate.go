@@ -18,8 +18,11 @@ import (
 )
 
 type evaluateCommand struct {
-	Tool    string           `required:"" placeholder:"NAME" help:"Dotted name of the tool." type:"tool"`
-	Payload commandline.JSON `placeholder:"JSON|@FILE" help:"The call's payload, a JSON object; @FILE reads it from a file, @- from standard input."`
+	Tool       string           `required:"" placeholder:"NAME" help:"Dotted name of the tool." type:"tool"`
+	Payload    commandline.JSON `placeholder:"JSON|@FILE" help:"The call's payload, a JSON object; @FILE reads it from a file, @- from standard input."`
+	OnBehalfOf string           `env:"APS_ON_BEHALF_OF" placeholder:"SUBJECT" help:"Subject on whose behalf the agent acts, as --issuer names it."`
+	Issuer     string           `env:"APS_ISSUER" placeholder:"URL" help:"Issuer of --on-behalf-of."`
+	flags.Subject
 	flags.Names
 	flags.Service
 }
@@ -32,7 +35,7 @@ func (c *evaluateCommand) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	service, err := c.NewClient(s.err)
+	service, err := c.NewRetryingClient(client.Retry{Notify: flags.Notify(s.err)}, c.Subject)
 	if err != nil {
 		return err
 	}
@@ -67,7 +70,11 @@ func (c *evaluateCommand) buildQuestion(stdin io.Reader) (client.Question, error
 	if err != nil {
 		return client.Question{}, err
 	}
-	q := client.Question{Organization: who.Organization, Agent: who.Agent, Tool: id.Tool(c.Tool)}
+	of, err := flags.ParseSubject(c.OnBehalfOf, c.Issuer)
+	if err != nil {
+		return client.Question{}, err
+	}
+	q := client.Question{Organization: who.Organization, Agent: who.Agent, Tool: id.Tool(c.Tool), OnBehalfOf: of}
 	payload, err := c.Payload.Read(stdin, maxProven)
 	if err == nil && payload != nil {
 		q.Payload = jsontext.Value(payload)

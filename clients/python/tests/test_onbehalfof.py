@@ -7,7 +7,7 @@ import unittest
 from collections.abc import Callable
 from typing import Any
 
-from fakeservice import FakeService, accept
+from fakeservice import FakeService, accept, answer
 from harness import HERE
 
 from agentledger import Client, KeyReused, Options, Retry, Unreachable
@@ -65,6 +65,18 @@ class OnBehalfOf(unittest.TestCase):
             with self.assertRaises(Unreachable):
                 self.sent_with(lambda token=token: token, event)
         self.assertEqual(before, len(self.service.requests))
+
+    def test_questions(self) -> None:
+        before = len(self.service.requests)
+        self.service.script = lambda *_: answer(200, {"decision": "allow"})
+        with Client(**self.service.settings(), retry=Retry(attempts=1), subject_token=lambda: "jwt-1") as client:
+            for of in (None, subject("u1")):
+                client.evaluate("acme.refund", on_behalf_of=of)
+        asked = [
+            (json.loads(body).get("on_behalf_of"), headers.get("Agentledger-Subject-Token"))
+            for _, _, body, headers in self.service.requests[before:]
+        ]
+        self.assertEqual([(None, None), (subject("u1"), "jwt-1")], asked)
 
     def test_no_session(self) -> None:
         def fail() -> str:

@@ -396,7 +396,15 @@ export class Client {
   /** Sends events, those of one trace in order. Resolves to a result or an error for each. */
   sendAll(events: readonly (Event | string | SignedEvent)[]): Promise<(Stored | { error: Error })[]>;
   /** Asks the policy. Nothing is executed, stored or counted. */
-  evaluate(question: { tool: string; payload?: object; actorType?: string; actionKind?: string; signal?: AbortSignal }): Promise<PolicyDecision>;
+  evaluate(question: {
+    tool: string;
+    payload?: object;
+    actorType?: string;
+    actionKind?: string;
+    /** For whom the agent would act. The client's `subjectToken` proves it. */
+    onBehalfOf?: OnBehalfOf;
+    signal?: AbortSignal;
+  }): Promise<PolicyDecision>;
   /** Returns a function that runs `fn` as a guarded act of the tool. */
   guard<A extends unknown[], R>(tool: string, fn: (this: Permit, ...args: A) => R, options?: WrapOptions<A>): (...args: A) => Promise<Awaited<R>>;
   /** Runs `fn` as a guarded act: see Guard.run. */

@@ -7,8 +7,10 @@ import { Client, KeyReused, LedgerError, Unreachable } from "../src/index.js";
 function start(options) {
   const events = new Map();
   const tokens = [];
+  const asked = [];
   const created = (e) => ({ event_id: e.event_id, sequence_num: 1, event_hash: "00", chain_valid: true, status: "created" });
   const fetch = async (url, { body, headers }) => {
+    if (url.endsWith("/evaluate")) asked.push(JSON.parse(body).on_behalf_of);
     tokens.push(url.slice(url.lastIndexOf("/") + 1) + " " + (headers["Agentledger-Subject-Token"] ?? ""));
     if (url.endsWith("/evaluate")) return new Response(JSON.stringify({ decision: "allow", policy_id: "none", rule_id: "none", reason: "", engine: "rules" }));
     const lines = String(body).split("\n").filter(Boolean).map((line) => JSON.parse(line));
@@ -26,7 +28,7 @@ function start(options) {
     fetch,
     ...options,
   });
-  return { client, events, tokens };
+  return { client, events, tokens, asked };
 }
 
 const subject = (name) => ({ issuer: "https://login.example", subject: name, actors: [{ subject: "planner" }] });
@@ -45,18 +47,20 @@ test("both events of an act have its subject, and its key is for no other one", 
   }
 });
 
-test("requests with events have the subject token, and no other request has it", async () => {
+test("requests with events and questions with a subject have the subject token, and no other request has it", async () => {
   let now = "jwt-1";
-  const { client, tokens } = start({ subjectToken: async () => now, retry: { attempts: 1 } });
+  const { client, tokens, asked } = start({ subjectToken: async () => now, retry: { attempts: 1 } });
   const event = { action_kind: "tool_call", payload: {}, on_behalf_of: subject("u1") };
   await client.send(event);
   now = "jwt-2";
   await client.sendAll([event, event]);
   await client.sendIntent(await client.sign(event));
-  await client.evaluate({ tool: "acme.refund" }).catch(() => {});
+  await client.evaluate({ tool: "acme.refund" });
+  await client.evaluate({ tool: "acme.refund", onBehalfOf: subject("u1") });
   now = undefined;
   await client.send(event);
-  assert.deepEqual(tokens, ["events jwt-1", "batch jwt-2", "events jwt-2", "evaluate ", "events "]);
+  assert.deepEqual(tokens, ["events jwt-1", "batch jwt-2", "events jwt-2", "evaluate ", "evaluate jwt-2", "events "]);
+  assert.deepEqual(asked, [undefined, subject("u1")]);
 });
 
 test("without a subject token that can be read, nothing is sent", async () => {

@@ -18,6 +18,7 @@ import (
 	"github.com/agentledger/agentledger/client"
 	"github.com/agentledger/agentledger/client/signer"
 	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/secret"
 	"github.com/agentledger/agentledger/internal/textcheck"
@@ -32,6 +33,24 @@ type Service struct {
 // Subject is the flag with the token that proves on whose behalf events are sent.
 type Subject struct {
 	SubjectTokenFile string `env:"APS_SUBJECT_TOKEN_FILE" placeholder:"FILE" help:"File with a JWT by which the service verifies on_behalf_of of the events. It is read for each request, so that it can be renewed." type:"existingfile" expected:"a file with a JWT"`
+}
+
+// ErrHalfSubject means that --on-behalf-of or --issuer is missing.
+var ErrHalfSubject = errors.New("--on-behalf-of and --issuer are required together, and --subject-token-file requires both")
+
+// ParseSubject returns what --on-behalf-of and --issuer name, or nil if both are "".
+func ParseSubject(subject, issuer string) (*event.OnBehalfOf, error) {
+	switch {
+	case subject == "" && issuer == "":
+		return nil, nil
+	case subject == "" || issuer == "":
+		return nil, ErrHalfSubject
+	case !event.ValidIssuer(issuer):
+		return nil, errors.New("--issuer: must be an https URL without user, query and fragment, at most 512 bytes")
+	case !event.ValidSubject(subject):
+		return nil, errors.New("--on-behalf-of: must be 1 to 255 characters without control characters, or a SPIFFE ID")
+	}
+	return &event.OnBehalfOf{Issuer: issuer, Subject: subject}, nil
 }
 
 // NewClient returns a client that reports on w when an attempt has failed and it waits for a second or more.

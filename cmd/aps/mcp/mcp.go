@@ -120,19 +120,16 @@ func (c *serveCommand) Run(ctx context.Context, t *people.Terminal) error {
 
 // subject returns on whose behalf calls are made, or nil.
 func (c *serveCommand) subject(s Settings) (*event.OnBehalfOf, error) {
+	of, err := flags.ParseSubject(c.OnBehalfOf, c.Issuer)
 	switch {
-	case c.OnBehalfOf == "" && c.Issuer == "" && c.SubjectTokenFile == "":
-		return nil, nil
-	case c.OnBehalfOf == "" || c.Issuer == "":
-		return nil, errors.New("--on-behalf-of and --issuer are required together, and --subject-token-file requires both")
-	case len(s.Callers) > 0:
+	case err != nil:
+		return nil, err
+	case of == nil && c.SubjectTokenFile != "":
+		return nil, flags.ErrHalfSubject
+	case of != nil && len(s.Callers) > 0:
 		return nil, errors.New("--on-behalf-of names one user: callers are not allowed")
-	case !event.ValidIssuer(c.Issuer):
-		return nil, errors.New("--issuer: must be an https URL without user, query and fragment, at most 512 bytes")
-	case !event.ValidSubject(c.OnBehalfOf):
-		return nil, errors.New("--on-behalf-of: must be 1 to 255 characters without control characters, or a SPIFFE ID")
 	}
-	return &event.OnBehalfOf{Issuer: c.Issuer, Subject: c.OnBehalfOf}, nil
+	return of, nil
 }
 
 // loadSettings returns the configuration of the file, or of the flags.

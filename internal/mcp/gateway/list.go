@@ -148,7 +148,7 @@ func (s *session) hidesTool(l *link, tool jsontext.Value) bool {
 	}
 	who := s.gate.Signer.Identity()
 	d, err := s.gate.Client.Evaluate(s.ctx, client.Question{
-		Organization: who.Organization, Agent: who.Agent, Tool: name,
+		Organization: who.Organization, Agent: who.Agent, Tool: name, OnBehalfOf: s.gate.OnBehalfOf,
 	})
 	if err != nil {
 		s.gate.OnError(fmt.Errorf("list tools: %w", err))

@@ -48,10 +48,11 @@ def send_event(s: Settings, event: Signed, retry: Retry, ask: bool = False) -> O
 def evaluate(
     s: Settings, tool: str, payload: Mapping[str, Any], more: Mapping[str, Any], convert: Convert | None
 ) -> Operation[Decision]:
-    """Ask the policy. more contains further members: actor_type, action_kind, request_approval."""
+    """Ask the policy. more contains further members: actor_type, action_kind, request_approval, on_behalf_of."""
     members = {**s.names, "tool_name": tool, "payload": recorded_members(payload, convert), **more}
     body = canonical_bytes(members, convert)
-    answer = yield from fetch(ingest_request(s, "POST", "/v1/ingest/policy/evaluate", body), s.retry)
+    headers = subject_headers(s) if "on_behalf_of" in more else {}
+    answer = yield from fetch(ingest_request(s, "POST", "/v1/ingest/policy/evaluate", body, headers=headers), s.retry)
     return read_decision(read_object(answer.body))
 
 

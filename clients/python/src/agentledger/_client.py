@@ -101,9 +101,13 @@ class Client(Core):
         actor_type: str | None = None,
         action_kind: str | None = None,
         request_approval: bool = False,
+        on_behalf_of: Mapping[str, Any] | None = None,
     ) -> Decision:
-        """Ask the policy without doing or storing anything. request_approval requests the approval that it requires."""
-        question = self._evaluate(tool, payload, actor_type, action_kind, request_approval)
+        """Ask the policy without doing or storing anything. request_approval requests the approval that it requires.
+
+        on_behalf_of is for whom the agent would act (issuer, subject and actors), which the client's subject_token proves.
+        """
+        question = self._evaluate(tool, payload, actor_type, action_kind, request_approval, on_behalf_of)
         return self._transport.run(question)
 
     def act(

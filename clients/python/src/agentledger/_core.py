@@ -105,8 +105,12 @@ class Core:
         actor_type: str | None,
         action_kind: str | None,
         request_approval: bool,
+        on_behalf_of: Mapping[str, Any] | None,
     ) -> Operation[Decision]:
-        more = given(actor_type=actor_type, action_kind=action_kind, request_approval=request_approval or None)
+        subject = None if on_behalf_of is None else dict(on_behalf_of)
+        more = given(
+            actor_type=actor_type, action_kind=action_kind, request_approval=request_approval or None, on_behalf_of=subject
+        )
         return calls.evaluate(self.settings, tool, payload or {}, more, self.convert)
 
     def _options(self, options: Options) -> Options:

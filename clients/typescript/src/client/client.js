@@ -86,12 +86,14 @@ export class Client {
   }
 
   /** Asks the policy about a tool call. Nothing is executed, stored or counted. */
-  async evaluate({ tool, payload = {}, actorType, actionKind, signal }) {
+  async evaluate({ tool, payload = {}, actorType, actionKind, onBehalfOf, signal }) {
     const question = { organization_id: this.org, agent_id: this.agent, tool_name: tool };
     if (actorType !== undefined) question.actor_type = actorType;
     if (actionKind !== undefined) question.action_kind = actionKind;
+    if (onBehalfOf !== undefined) question.on_behalf_of = onBehalfOf;
     const body = questionText(question, payload, this.convert);
-    return readDecision(await this.transport.callJSON({ method: "POST", path: "/v1/ingest/policy/evaluate", body, ingest: true, signal }));
+    const proves = onBehalfOf !== undefined;
+    return readDecision(await this.transport.callJSON({ method: "POST", path: "/v1/ingest/policy/evaluate", body, ingest: true, proves, signal }));
   }
 
   /** Returns a function that runs `fn` if policy and approvers allow it: see Guard. */
