@@ -52,7 +52,7 @@ test-node: programs
 # The programs that Go tests start, which are built once for all packages (internal/test/servicetest).
 PROGRAMS_BUILT := AGENTLEDGER_TEST_PROGRAMS=$(CURDIR)/bin/test
 programs:
-	$(GO) build -buildvcs=false -tags dev -ldflags '-w -X main.testPasswords=yes' -o bin/test/ $(addprefix ./cmd/,$(PROGRAMS)) ./examples/toolloop ./examples/httptool ./examples/importer
+	$(GO) build -buildvcs=false -tags dev -ldflags '-w -X main.testPasswords=yes' -o bin/test/ $(addprefix ./cmd/,$(PROGRAMS)) ./examples/toolloop ./examples/httptool ./examples/importer ./examples/countersigned
 
 # The client for Python: types, and tests against the real server.
 test-python: programs

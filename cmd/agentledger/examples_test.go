@@ -143,10 +143,37 @@ func TestExampleToolloop(t *testing.T) {
 // Without a policy, which would allow the call that they want denied, the examples make no call.
 func TestExamplesWithoutPolicy(t *testing.T) {
 	s := newShopWithoutPolicy(t)
-	for _, args := range [][]string{{"toolloop"}, {"httptool", "-slug", "red"}} {
+	for _, args := range [][]string{{"toolloop"}, {"httptool", "-slug", "red"}, {"countersigned"}} {
 		e := s.run(t, args[0], args[1:]...)
 		if err := <-e.done; err == nil || !strings.Contains(e.out.String(), "nothing would be enforced") || strings.Contains(e.out.String(), "orders") {
 			t.Errorf("%s: got %v, %s", args, err, e.out)
+		}
+	}
+}
+
+// The tool confirms the call that asks for a receipt, and aps verify says so. Another call is only the agent's claim, and another key
+// confirms nothing.
+func TestExampleCountersigned(t *testing.T) {
+	s := newShop(t)
+	e := s.run(t, "countersigned")
+	<-e.done
+	output := e.out.String()
+	key := strings.TrimSpace(output[strings.LastIndex(output, " ")+1:])
+	e.done <- nil
+	e.ends("--tool-key "+key, "POST /mails: 202, with a receipt: true\n", "POST /mails: 202, with a receipt: false\n")
+	environment := []string{"APS_URL=" + s.main, "APS_ID_URL=" + s.identity, "APS_EMAIL=ops@red.example", "APS_PASSWORD=" + testPassword}
+	pack := filepath.Join(s.dir, "countersigned.zip")
+	if out, exit := commandWith(t, environment, "aps", "evidence", "--envelopes", "--tool", "shop.**", "--out", pack); exit != 0 {
+		t.Fatalf("evidence: status %d: %s", exit, out)
+	}
+	for _, tt := range []struct{ key, want string }{
+		{key, "receipts    1 act confirmed: 1 by did:web:shop.example; 1 of them without a grant; 1 only claimed by the agent\n"},
+		{key, "confirmed by did:web:shop.example with status 202 without a grant"},
+		{s.org.LogKey, "receipts    0 acts confirmed; 2 only claimed by the agent; 1 with a receipt that can't be checked\n"},
+	} {
+		out, exit := commandWith(t, nil, "aps", "verify", pack, "--acts", "--key", s.org.LogKey, "--tool-key", tt.key)
+		if exit != 0 || !strings.Contains(out, tt.want) {
+			t.Errorf("verify: status %d: %s, want %s", exit, out, tt.want)
 		}
 	}
 }

@@ -125,7 +125,11 @@ func describeAct(a *actRow, r *pack.Report) string {
 	}
 	words = append(words, a.Outcome)
 	if a.Confirmed != nil {
-		words = append(words, fmt.Sprintf("confirmed by %s with status %d", textcheck.Printable(a.Confirmed.By), a.Confirmed.Status))
+		confirmed := fmt.Sprintf("confirmed by %s with status %d", textcheck.Printable(a.Confirmed.By), a.Confirmed.Status)
+		if a.Confirmed.Approval == "" {
+			confirmed += " without a grant"
+		}
+		words = append(words, confirmed)
 	}
 	var voters []string
 	for _, v := range a.Votes {

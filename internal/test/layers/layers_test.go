@@ -191,6 +191,7 @@ var layer = map[string]int{
 	"cmd/aps/mcp":             50,
 	"cmd/aps/acts":            50,
 	"cmd/aps/people":          50,
+	"examples/countersigned":  50,
 	"examples/grants":         50,
 	"examples/httptool":       50,
 	"examples/importer":       50,

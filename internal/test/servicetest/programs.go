@@ -58,7 +58,7 @@ func linkPrograms(dir string) error {
 		return fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
 	build := exec.Command("go", "build", "-buildvcs=false", "-tags=dev", "-ldflags=-X main.testPasswords=yes", "-o", shared+string(filepath.Separator),
-		"./cmd/agentledger", "./cmd/aps", "./examples/toolloop", "./examples/httptool", "./examples/importer")
+		"./cmd/agentledger", "./cmd/aps", "./examples/toolloop", "./examples/httptool", "./examples/importer", "./examples/countersigned")
 	build.Dir = tree
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build: %w\n%s", err, out)
