@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,10 +35,10 @@ type subjectWorld struct {
 	optional, strict member
 }
 
-func newSubjectWorld(t *testing.T) *subjectWorld {
+func newSubjectWorld(t *testing.T, change ...func(*ingest.Options)) *subjectWorld {
 	p := openidtest.New(t)
 	verifier := subjecttoken.New(egress.New(egress.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), nil)
-	w := &subjectWorld{world: newWorld(t, func(o *ingest.Options) { o.Subjects = verifier }), p: p}
+	w := &subjectWorld{world: newWorld(t, append(change, func(o *ingest.Options) { o.Subjects = verifier })...), p: p}
 	w.optional, w.strict = w.red, w.red
 	for m, required := range map[*member]bool{&w.optional: false, &w.strict: true} {
 		made, token, err := w.orgs.CreateIngestKey(t.Context(), w.red.tenant, "acc", org.WantedKey{Name: "another"})
@@ -163,7 +164,42 @@ func TestQuestionsRefuseSubjects(t *testing.T) {
 	}
 }
 
-// A batch, and another policy between two events: each event is judged with its own standing.
+// A decision that is repeated because another policy was activated in the meantime uses the same standing, even if the ingest key has
+// another issuer by then.
+func TestStandingOfRepeatedDecision(t *testing.T) {
+	for name, tc := range map[string]struct {
+		headers func(w *subjectWorld) []string
+		want    string
+	}{
+		"verified": {func(w *subjectWorld) []string { return []string{w.token("alice")} }, "deny verified-only verified"},
+		"claimed":  {func(*subjectWorld) []string { return nil }, "allow_with_obligation others "},
+	} {
+		ledgers := &meddling{}
+		w := newSubjectWorld(t, func(o *ingest.Options) { ledgers.Ledgers, o.Ledgers = o.Ledgers, ledgers; ledgers.meddle = func() {} })
+		ledgers.once, ledgers.meddle = sync.Once{}, func() {
+			w.activate(&w.red, "next", fmt.Sprintf(`[
+				{"rule_id":"verified-only","tool":"acme.**","decision":"deny","on_behalf_of":{"issuer":%q,"verified":true}},
+				{"rule_id":"others","tool":"acme.**","decision":"allow_with_obligation"}]`, w.p.URL))
+			keys, err := w.orgs.ListIngestKeys(t.Context(), w.red.tenant)
+			if err != nil {
+				t.Error(err)
+			}
+			for _, k := range keys {
+				if _, err := w.orgs.ChangeIngestKey(t.Context(), w.red.tenant, "acc", k.ID, org.KeyPatch{Subjects: &org.SubjectIssuer{Issuer: "https://next.example", Audience: "a"}}); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		w.expect(w.send(&w.optional, w.envelope(&w.optional, "evt", fields{"tool_name": "acme.refund", "on_behalf_of": w.of("alice"), "payload": fields{"customer": "alice"}}), tc.headers(w)...),
+			http.StatusCreated, "")
+		r := w.record(&w.red)
+		if got := fmt.Sprintf("%s %s %s", r.Policy.Effective, r.Policy.RuleID, r.OnBehalfOf); got != tc.want || r.Policy.PolicyID != "next" {
+			t.Errorf("%s: got %s by %s, want %s", name, got, r.Policy.PolicyID, tc.want)
+		}
+	}
+}
+
+// Each event of a batch is judged with its own standing.
 func TestStandingOfBatches(t *testing.T) {
 	w := newSubjectWorld(t)
 	var lines []string
