@@ -64,6 +64,7 @@ import (
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
 	"github.com/agentledger/agentledger/internal/tenant/share"
 	"github.com/agentledger/agentledger/internal/tenant/slacklink"
+	"github.com/agentledger/agentledger/internal/tenant/toolname"
 	"github.com/agentledger/agentledger/internal/tenant/voterkey"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/policy"
@@ -92,8 +93,9 @@ type Options struct {
 	VoterKeys     *voterkey.Keys
 	Sources       sysevent.Sources
 	SlackLinks    *slacklink.Links
-	Callouts      webhook.Caller // sends answers to Slack
-	PublicURL     string         // pages of its origin may call, even through a proxy that changes Host
+	Callouts      webhook.Caller  // sends answers to Slack
+	ToolNames     toolname.Getter // fetches the documents of did:web names; if nil, no name of a tool can be resolved
+	PublicURL     string          // pages of its origin may call, even through a proxy that changes Host
 
 	// Control is the load control shared with other surfaces. If nil, New makes one for runtime.GOMAXPROCS(0)
 	// processors.

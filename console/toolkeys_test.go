@@ -2,15 +2,20 @@ package console_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/agentledger/agentledger/console"
+	"github.com/agentledger/agentledger/did"
 	"github.com/agentledger/agentledger/edkey"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
+	"github.com/agentledger/agentledger/internal/http/egress"
 	"github.com/agentledger/agentledger/tlog"
 )
 
@@ -59,6 +64,68 @@ func TestToolKeys(t *testing.T) {
 	if !strings.Contains(audit, "changed the keys of tools; added: "+mail) {
 		t.Errorf("audit: %s", audit)
 	}
+}
+
+// didHost answers calls for documents of did:web names.
+type didHost map[string]string // by address; others are refused
+
+func (h didHost) Get(_ context.Context, address string, _ http.Header) (egress.Answer, error) {
+	if body, ok := h[address]; ok {
+		return egress.Answer{Status: 200, Body: []byte(body)}, nil
+	}
+	return egress.Answer{}, egress.ErrRefused
+}
+
+// A did:web name stands for the keys that its document has when it is registered, and for no others later.
+func TestNamesOfTools(t *testing.T) {
+	document := func(name string, seeds ...byte) string {
+		var methods []string
+		for _, seed := range seeds {
+			methods = append(methods, fmt.Sprintf(`{"id":"#%d","type":"Multikey","controller":%q,"publicKeyMultibase":%q}`, seed, name,
+				did.Multikey(toolSigner(name, seed).Verifier().Public().Bytes())))
+		}
+		return fmt.Sprintf(`{"id":%q,"assertionMethod":[%s]}`, name, strings.Join(methods, ","))
+	}
+	const pay, shop = "did:web:payments.example", "did:web:shop.example:tools"
+	host := didHost{
+		"https://payments.example/.well-known/did.json": document(pay, 1, 2),
+		"https://shop.example/tools/did.json":           document(shop, 3),
+		"https://empty.example/.well-known/did.json":    `{"id":"did:web:empty.example"}`,
+	}
+	w := newWorld(t, func(o *console.Options) { o.ToolNames = host })
+	put := func(who string, keys ...string) string {
+		t.Helper()
+		return fmt.Sprint(w.call(200, "PUT", "/tool-keys", `{"keys":["`+strings.Join(keys, `","`)+`"]}`, as(who))["keys"])
+	}
+	got := put("red-owner", shop, toolKey("mail", 4), pay, toolKey(pay, 2))
+	at := 0
+	for _, want := range []string{toolKey(shop, 3), toolKey("mail", 4), toolKey(pay, 1), toolKey(pay, 2)} {
+		i := strings.Index(got, "key:"+want)
+		if i < at || strings.Count(got, "key:"+want) != 1 {
+			t.Errorf("got %s, want %s once and in order", got, want)
+		}
+		at = i
+	}
+	host["https://payments.example/.well-known/did.json"] = document(pay, 5)
+	if again := fmt.Sprint(w.call(200, "GET", "/tool-keys", "", as("red-member"))["keys"]); again != got {
+		t.Errorf("the document has changed: got %s, want %s", again, got)
+	}
+	if got := put("blue-owner", pay); strings.Count(got, "key:") != 1 || !strings.Contains(got, toolKey(pay, 5)) {
+		t.Errorf("blue: got %s", got)
+	}
+	for keys, want := range map[string]string{
+		`"did:web:Payments.example"`:                                            "keys[0]: a did:web name is like did:web:payments.example, in lower case",
+		`"` + toolKey(pay, 1) + `","did:web:10.0.0.1"`:                          "keys[1]: a did:web name is like did:web:payments.example, in lower case",
+		`"did:web:empty.example"`:                                               "keys[0]: the document of the did:web name has no Ed25519 key for assertions",
+		`"did:web:internal.example"`:                                            "keys[0]: the document of the did:web name could not be fetched",
+		`"` + pay + `","` + pay + `","` + pay + `","` + pay + `","` + pay + `"`: "keys may have at most 4 did:web names",
+		`"did:key:z6Mk"`:                                                        "keys[0] must be a C2SP verifier key such as did:web:payments.example+0a1b2c3d+AQ…",
+	} {
+		w.refuses(keys, w.request("PUT", "/tool-keys", `{"keys":[`+keys+`]}`), 422, want)
+	}
+	w.refuses("a member", w.request("PUT", "/tool-keys", `{"keys":["`+pay+`"]}`, as("red-member")), 403, "Your role does not allow this")
+	w = newWorld(t)
+	w.refuses("no calls", w.request("PUT", "/tool-keys", `{"keys":["`+pay+`"]}`), 422, "keys[0]: the document of the did:web name could not be fetched")
 }
 
 // receipted makes up an act, for which an approval is asked unless its name begins with plain, and whose result has the receipt that change

@@ -357,7 +357,7 @@ func (s *service) mainHandler(c config.Serve, signIn *identity.Server, shared *e
 		Events:        &eventlist.Reader{Index: s.index, Ledgers: s.ledgers, Bundles: public, Organizations: s.orgs},
 		StreamExports: s.exporter, Tokens: s.tokens, Shares: s.shares, PublicURL: c.PublicURL, Control: s.control, Erasures: s.erasures,
 		Evidence: packs, People: s.accounts, Members: s.members, VoterKeys: s.voterKeys,
-		Sources: sysevent.Sources{Records: s.store.Engine}, SlackLinks: s.slackLinks, Callouts: s.callouts,
+		Sources: sysevent.Sources{Records: s.store.Engine}, SlackLinks: s.slackLinks, Callouts: s.callouts, ToolNames: s.callouts,
 		Address: identity.AddressFrom(c.ClientAddressHeader), Simulator: simulate.New(simulate.Options{
 			Ledgers: s.ledgers, Processors: s.control.Processors, Clock: s.clock.Now})})
 	if err != nil {

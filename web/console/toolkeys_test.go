@@ -20,7 +20,7 @@ func TestToolKeysPage(t *testing.T) {
 	}
 	ann, bob := s.SignIn(s.Red.Owner), s.SignIn(s.Blue.Owner)
 	const page = "/console/settings/tool-keys"
-	ann.Get(page).Want(t, "none", http.StatusOK, "No key is registered", "Verifier keys, one per line")
+	ann.Get(page).Want(t, "none", http.StatusOK, "No key is registered", "Verifier keys or did:web names, one per line")
 	redirects(t, "register", ann.Post(page, "do", "save", "keys", "\n "+key.String()+"\r\n"), page+"?notice=saved")
 	shown := strings.ReplaceAll(key.String(), "+", "&#43;")
 	ann.Get(page+"?notice=saved").Want(t, "registered", http.StatusOK, "The changes are saved.", "did:web:payments.example", "<code><bdi>"+shown+"</bdi></code>", shown+"</textarea>").

@@ -130,6 +130,7 @@ var layer = map[string]int{
 	"internal/tenant/agent":        22,
 	"internal/tenant/voterkey":     24,
 	"internal/tenant/subjecttoken": 22,
+	"internal/tenant/toolname":     22,
 	"internal/tenant/apitoken":     22,
 	"internal/tenant/slacklink":    23,
 	"internal/tenant/org":          22,
