@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
@@ -94,10 +95,14 @@ func describeApproval(a approval.Approval, payload bool) wire.Approval {
 				RegisteredAt: s.KeyRegisteredAt}
 		}
 	}
+	var subject *wire.OnBehalfOf
+	if a.OnBehalfOf != nil {
+		subject = &wire.OnBehalfOf{OnBehalfOf: *a.OnBehalfOf, Verified: a.Standing == event.Verified}
+	}
 	return wire.Approval{
 		ID: string(a.ID), Status: string(a.Status), Agent: a.Agent, Tool: a.Tool, Payload: a.Payload,
 		ActionDigest: a.ActionDigest,
-		Trace:        wire.Text(a.Trace), Principal: wire.Text(a.Principal), IngestKey: a.IngestKeyID, Intent: wire.Text(a.Intent),
+		Trace:        wire.Text(a.Trace), Principal: wire.Text(a.Principal), OnBehalfOf: subject, IngestKey: a.IngestKeyID, Intent: wire.Text(a.Intent),
 		Policy: wire.AppliedPolicy{ID: a.PolicyID, Version: a.PolicyVersion, Digest: a.PolicyDigest, Rule: a.RuleID,
 			Reason: a.Reason},
 		Signed: a.Signed, Quorum: a.Quorum, Votes: votes,

@@ -11,6 +11,7 @@ import (
 	"github.com/agentledger/agentledger/console"
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
+	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/internal/wire"
 )
 
@@ -22,6 +23,31 @@ func (w *world) sendFor(tenant id.Tenant, name, issuer, subject string) {
 }
 
 // Events and acts are found by their subject, and by the issuer of it, in one organization.
+// An approval shows for whom it is, and whether that was verified, to those who see it.
+func TestOnBehalfOfApproval(t *testing.T) {
+	w := newWorld(t)
+	plain := w.ask(red)
+	want := map[string]string{"/approvals/" + string(plain.ID): "<nil>"}
+	for standing, shown := range map[event.Standing]string{"": "map[actors:[map[subject:planner]] issuer:https://a.example subject:u1 verified:false]",
+		event.Verified: "map[actors:[map[subject:planner]] issuer:https://a.example subject:u1 verified:true]"} {
+		a, _, err := w.approvals.Ask(t.Context(), red, approval.Question{Agent: plain.Agent, Tool: plain.Tool, Payload: plain.Payload, IngestKeyID: plain.IngestKeyID,
+			Trace:      id.Trace("trc" + standing),
+			OnBehalfOf: &event.OnBehalfOf{Issuer: "https://a.example", Subject: "u1", Actors: []event.Actor{{Subject: "planner"}}}, Standing: standing})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want["/approvals/"+string(a.ID)] = shown
+	}
+	for path, want := range want {
+		for _, who := range []string{"red-owner", "red-member"} {
+			if got := fmt.Sprint(w.call(200, "GET", path, "", as(who))["on_behalf_of"]); got != want {
+				t.Errorf("%s: got %s, want %s", who, got, want)
+			}
+		}
+		w.refuses("the other organization", w.request("GET", path, "", as("blue-owner")), 404, "Not found")
+	}
+}
+
 func TestOnBehalfOf(t *testing.T) { eachEngine(t, checkOnBehalfOf) }
 
 func checkOnBehalfOf(t *testing.T, w *world) {

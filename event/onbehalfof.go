@@ -70,6 +70,29 @@ func ParseOnBehalfOf(value []byte) (*OnBehalfOf, error) {
 	return &o, nil
 }
 
+// Canonical returns the value of the member in canonical JSON. Two values are equal if and only if their texts are.
+func (o *OnBehalfOf) Canonical() []byte {
+	b := []byte{'{'}
+	if len(o.Actors) > 0 {
+		b = append(b, `"actors":[`...)
+		for i, a := range o.Actors {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendParty(append(b, '{'), a.Issuer, a.Subject), '}')
+		}
+		b = append(b, "],"...)
+	}
+	return append(appendParty(b, o.Issuer, o.Subject), '}')
+}
+
+func appendParty(b []byte, issuer, subject string) []byte {
+	if issuer != "" {
+		b = append(jcs.AppendString(append(b, `"issuer":`...), issuer), ',')
+	}
+	return jcs.AppendString(append(b, `"subject":`...), subject)
+}
+
 // readParty reads issuer and subject of the object called name, and returns the value of its member actors if it may have one.
 func readParty(name string, value []byte, issuer, subject *string, delegates bool) (actors []byte, err error) {
 	if len(value) == 0 || value[0] != '{' {
@@ -159,6 +182,14 @@ func ValidSPIFFEID(s string) bool {
 // Standing states what the service knows about on_behalf_of of an envelope. The zero value is that of an envelope without the
 // member, and of one whose agent only claims it.
 type Standing string
+
+// Words returns verified or claimed.
+func (s Standing) Words() string {
+	if s == Verified {
+		return string(s)
+	}
+	return "claimed"
+}
 
 // Verified is the standing of a member for which a token of its issuer was presented.
 const Verified Standing = "verified"

@@ -38,6 +38,9 @@ func TestOnBehalfOf(t *testing.T) {
 		if got, err := e.OnBehalfOf(); err != nil || !reflect.DeepEqual(got, &want) {
 			t.Errorf("%s: got %+v, %v, want %+v", value, got, err, want)
 		}
+		if got := want.Canonical(); !bytes.Contains(e.Canonical, append([]byte(`"on_behalf_of":`), append(got, ',')...)) {
+			t.Errorf("%s: canonical form: got %s", value, got)
+		}
 	}
 	const issuer = `"issuer":"https://login.example"`
 	for value, want := range map[string]string{

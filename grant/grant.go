@@ -31,6 +31,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/tlog"
@@ -133,7 +134,14 @@ type Action struct {
 	Organization id.Organization
 	Agent        id.Agent
 	Tool         id.Tool
-	Payload      []byte // canonical JSON object; nil is {}
+	OnBehalfOf   *event.OnBehalfOf // for whom the agent acts; nil if it does not state that
+	Payload      []byte            // canonical JSON object; nil is {}
+}
+
+// ActionOf returns the action of an event. A malformed on_behalf_of counts as absent.
+func ActionOf(e *event.Envelope) Action {
+	subject, _ := e.OnBehalfOf()
+	return Action{Organization: e.OrganizationID, Agent: e.AgentID, Tool: e.Tool, OnBehalfOf: subject, Payload: e.Payload}
 }
 
 // NewAction returns an action with its payload in canonical form. The payload must be a JSON object
@@ -152,18 +160,22 @@ func NewAction(o id.Organization, agent id.Agent, tool id.Tool, payload []byte) 
 }
 
 // Digest returns the action_digest: the SHA-256 of the RFC 8785 form of an object with agent_id,
-// organization_id in lower case, payload, tool_name and v, which is 1.
+// organization_id in lower case, payload, tool_name and v, which is 1. With OnBehalfOf, the object also
+// has on_behalf_of, and v is 2.
 func (a Action) Digest() id.Hash {
 	payload := a.Payload
 	if payload == nil {
 		payload = []byte("{}")
 	}
-	h := sha256.New()
+	h, version := sha256.New(), `,"v":1}`
 	b := jcs.AppendString([]byte(`{"agent_id":`), string(a.Agent))
+	if a.OnBehalfOf != nil {
+		b, version = append(append(b, `,"on_behalf_of":`...), a.OnBehalfOf.Canonical()...), `,"v":2}`
+	}
 	b = jcs.AppendString(append(b, `,"organization_id":`...), a.Organization.String())
 	h.Write(append(b, `,"payload":`...))
 	h.Write(payload)
 	b = jcs.AppendString(append(b[:0], `,"tool_name":`...), string(a.Tool))
-	h.Write(append(b, `,"v":1}`...))
+	h.Write(append(b, version...))
 	return id.Hash(h.Sum(nil))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
@@ -156,6 +157,32 @@ func TestActionDigest(t *testing.T) {
 	}
 	if other, err := grant.NewAction(organization, a.Agent, a.Tool, nil); err != nil || other.Digest() != absent.Digest() {
 		t.Errorf("no payload: got %s, %v", other.Digest(), err)
+	}
+}
+
+// The digests of the same act on behalf of somebody. No two are equal, and none is the one without a subject.
+func TestActionDigestOfSubject(t *testing.T) {
+	organization, err := id.ParseOrganization("8d0f6d0a-5b1c-4c55-9a52-0c8d7c6f1e11")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ name, subject, want string }{
+		{"a subject", "{\"issuer\":\"https://login.example\",\"subject\":\"248289761001\"}", "ce8d368d8dafbb9c0ad4912509bb95630eac980a0c6411408e8a5a54d8e6f07f"},
+		{"another subject", "{\"issuer\":\"https://login.example\",\"subject\":\"248289761002\"}", "68069b66489d362b4d3d3d08a5b391054ca39b7ae31ef5887e62856576e2ced0"},
+		{"another issuer", "{\"issuer\":\"https://login.example.com\",\"subject\":\"248289761001\"}", "8361c7c5ab9ed48f5bb5dd669b6640b654dc70720ab22d5210579dff939f96ca"},
+		{"escapes", "{\"issuer\":\"https://login.example\",\"subject\":\"\\\"é\\\\/\u2028\"}", "2c4bc1e44dc97e8dfd52ba8dd71bab1f968b14c12571c19bbdb6200104008ca4"},
+		{"actors", "{\"actors\":[{\"subject\":\"spiffe://example.org/planner\"},{\"issuer\":\"https://b.example\",\"subject\":\"c\"}],\"issuer\":\"https://login.example\",\"subject\":\"248289761001\"}", "0a60ccb53bf83e42fbc84acac5c9d125e57342e7617cddd2067a6b3b41002ef8"},
+		{"actors in another order", "{\"actors\":[{\"issuer\":\"https://b.example\",\"subject\":\"c\"},{\"subject\":\"spiffe://example.org/planner\"}],\"issuer\":\"https://login.example\",\"subject\":\"248289761001\"}", "f17bf2ff4f39f4ea50a0f90986473d5c67faf3ed220596cdce8907459f829025"},
+	} {
+		subject, err := event.ParseOnBehalfOf([]byte(tt.subject))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := grant.Action{Organization: organization, Agent: "agt_vector", Tool: "acme.payments.refund", OnBehalfOf: subject,
+			Payload: []byte(`{"amount_usd":2500.5,"currency":"USD"}`)}
+		if got := a.Digest().String(); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
 	}
 }
 

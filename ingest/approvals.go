@@ -36,6 +36,7 @@ func (s *Server) postApproval(w http.ResponseWriter, r *http.Request, c caller, 
 	if err != nil {
 		return err
 	}
+	ask.Standing = s.standing(r.Context(), c, r.Header, ask.OnBehalfOf)
 	asked, made, err := s.approvals.Ask(r.Context(), c.Tenant, ask)
 	if err != nil {
 		return err
@@ -68,8 +69,13 @@ func (q *question) approvalQuestion(c caller, in policy.Input) (*approval.Questi
 }
 
 // parseApprovalQuestion checks the members that only approvals have.
-func (q *question) parseApprovalQuestion(c caller, in policy.Input) (approval.Question, error) {
-	ask := approval.Question{Agent: in.Agent, Tool: in.Tool, Payload: in.Payload, IngestKeyID: c.KeyID}
+func (q *question) parseApprovalQuestion(c caller, in policy.Input) (ask approval.Question, err error) {
+	ask = approval.Question{Agent: in.Agent, Tool: in.Tool, Payload: in.Payload, IngestKeyID: c.KeyID}
+	if q.onBehalfOf != nil {
+		if ask.OnBehalfOf, err = event.ParseOnBehalfOf(q.onBehalfOf); err != nil {
+			return ask, err
+		}
+	}
 	if q.trace != nil {
 		if ask.Trace = id.Trace(decodeText(q.trace)); !event.ValidEvent(string(ask.Trace)) {
 			return ask, fault.New(fault.Invalid, "trace_id must match [A-Za-z0-9._:-]{1,128}, not . or ..")

@@ -178,7 +178,7 @@ func TestApprovalRefused(t *testing.T) {
 		"short proof":    {`{"action_digest":"` + digest + `","proof_b64":"AAAA"}`, 422, "proof_b64 must be the base64 of 64 bytes"},
 		"broken proof":   {strings.Replace(good, `proof_b64":"`, `proof_b64":"\n`, 1), 422, "proof_b64 must be the base64 of 64 bytes"},
 		"wrong proof":    {claim(&w.blue, path, digest), 422, "proof_b64 is not the signature of an active key of the agent"},
-		"another action": {claim(&w.red, path, strings.Repeat("0", 64)), 409, "action_digest does not match the approval"},
+		"another action": {claim(&w.red, path, strings.Repeat("0", 64)), 409, "The approval is for another agent, tool, payload or subject"},
 	} {
 		a := w.post(path+"/consume", w.red.token, c.body)
 		if a.Code != c.status || a.fields["error"] != c.message {

@@ -100,8 +100,14 @@ func (in *incomingEvent) askApproval(ctx context.Context) error {
 	if in.decided != nil && in.decided.Erased {
 		return fault.New(fault.Conflict, "the event is erased")
 	}
+	subject, _ := e.OnBehalfOf() // an event that was stored earlier may have a malformed one, which counts as absent
+	standing := in.standing
+	if in.decided != nil {
+		standing = in.decided.Standing
+	}
 	asked, _, err := in.server.approvals.Ask(ctx, in.caller.Tenant, approval.Question{
 		Agent: e.AgentID, Tool: e.Tool, ActorType: e.ActorType, ActionKind: e.ActionKind, Payload: e.Payload,
+		OnBehalfOf: subject, Standing: standing,
 		Trace: e.TraceID, Principal: e.ActorPrincipal, IngestKeyID: in.caller.KeyID,
 		Intent: approval.Intent{Event: e.EventID, RuleID: in.policy.RuleID, PolicyDigest: in.policy.PolicyDigest},
 	})

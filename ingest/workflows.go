@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"strconv"
 
@@ -111,17 +112,22 @@ type stepBody struct {
 	StartedAt string         `json:"started_at"`
 	EndedAt   string         `json:"ended_at"`
 	Approval  approval.ID    `json:"approval_id"`
+
+	OnBehalfOf jsontext.Value `json:"on_behalf_of"`
 }
 
-func (b *stepBody) workflowStep() workflow.Step {
-	step := workflow.Step{
+func (b *stepBody) workflowStep() (step workflow.Step, err error) {
+	step = workflow.Step{
 		Key: b.Key, Attempt: 1, Kind: b.Kind, Tool: b.Tool, Payload: b.Payload, Status: b.Status,
 		StartedAt: b.StartedAt, EndedAt: b.EndedAt, Approval: b.Approval,
 	}
 	if b.Attempt != nil {
 		step.Attempt = *b.Attempt
 	}
-	return step
+	if b.OnBehalfOf != nil {
+		step.OnBehalfOf, err = event.ParseOnBehalfOf(b.OnBehalfOf)
+	}
+	return step, err
 }
 
 // parseSteps parses one step or a list of steps.
@@ -141,7 +147,12 @@ func parseSteps(body []byte) (steps []workflow.Step, list bool, err error) {
 	}
 	steps = make([]workflow.Step, len(bodies))
 	for i := range bodies {
-		steps[i] = bodies[i].workflowStep()
+		if steps[i], err = bodies[i].workflowStep(); err != nil && list {
+			err = fault.Wrap(fault.Invalid, fmt.Sprintf("[%d]: %s", i, fault.Of(err).Message), err)
+		}
+		if err != nil {
+			return nil, list, err
+		}
 	}
 	return steps, list, nil
 }

@@ -21,7 +21,7 @@ func TestStepWithApproval(t *testing.T) {
 	w.expect(w.post(path+"/steps", w.red.token, step), http.StatusConflict, "The approval is still pending")
 	w.agree(&w.red, asked, digest, "acc_1", "acc_2")
 	both := `[{"step_key":"x","status":"started"},` + strings.Replace(step, `"amount":7`, `"amount":8`, 1) + `]`
-	w.expect(w.post(path+"/steps", w.red.token, both), http.StatusConflict, "[1].approval_id: The approval is for another agent, tool or payload than the step")
+	w.expect(w.post(path+"/steps", w.red.token, both), http.StatusConflict, "[1].approval_id: The approval is for another agent, tool, payload or subject")
 	for _, tt := range []struct {
 		scopes org.Scopes
 		status int

@@ -287,10 +287,7 @@ func checkOnBehalfOf(o *event.OnBehalfOf) error {
 	if o == nil {
 		return nil
 	}
-	text, err := jcs.Marshal(o)
-	if err == nil {
-		_, err = event.ParseOnBehalfOf(text)
-	}
+	_, err := event.ParseOnBehalfOf(o.Canonical())
 	return err
 }
 
@@ -298,8 +295,7 @@ func checkOnBehalfOf(o *event.OnBehalfOf) error {
 func (r *preparedAction) contentDigest() id.Hash {
 	text := fmt.Appendf(nil, "%s\n%s\n%s", r.Tool, r.named, r.payload)
 	if r.OnBehalfOf != nil {
-		subject, _ := jcs.Marshal(r.OnBehalfOf) // never fails after checkOnBehalfOf
-		text = append(append(text, '\n'), subject...)
+		text = append(append(text, '\n'), r.OnBehalfOf.Canonical()...)
 	}
 	return sha256.Sum256(text)
 }

@@ -143,7 +143,7 @@ func (o *office) approval(name, status string) map[string]any {
 	var digest id.Hash
 	for _, e := range o.events {
 		if o.approvals[e.EventID] == name {
-			digest = grant.Action{Organization: e.OrganizationID, Agent: e.AgentID, Tool: e.Tool, Payload: e.Payload}.Digest()
+			digest = grant.ActionOf(e).Digest()
 		}
 	}
 	return map[string]any{"approval_id": name, "status": status, "action_digest": digest, "expires_at": "2026-11-21T12:00:00.000Z", "quorum": 1,

@@ -127,11 +127,7 @@ func (g *Guard) intentAction(intent []byte) (grant.Action, error) {
 	if err != nil {
 		return grant.Action{}, fmt.Errorf("read intent: %w", err)
 	}
-	act, err := grant.NewAction(g.Signer.Identity().Organization, e.AgentID, e.Tool, e.Payload)
-	if err != nil {
-		return grant.Action{}, fmt.Errorf("read intent: %w", err)
-	}
-	return act, nil
+	return grant.ActionOf(e), nil
 }
 
 // nameIntent adds what a tool needs for a receipt to the permit.

@@ -41,10 +41,12 @@ func erasedTexts() map[string][]string {
 		"": `postEvent.actor_principal postEvent.payload postEvent.actor_type postEvent.* postEvent#Idempotency-Key
 			postEvent.on_behalf_of.issuer postEvent.on_behalf_of.subject postEvent#Agentledger-Subject-Token
 			askForApproval.actor_principal askForApproval.payload askForApproval.*
+			askForApproval.on_behalf_of.issuer askForApproval.on_behalf_of.subject askForApproval#Agentledger-Subject-Token
+			evaluatePolicy.on_behalf_of.issuer evaluatePolicy.on_behalf_of.subject evaluatePolicy#Agentledger-Subject-Token
 			requestAccess.subject.properties requestAccess.action.properties requestAccess.resource.type requestAccess.resource.id
 			requestAccess.resource.properties requestAccess.context requestAccess.denial.binding_token requestAccess.denial.reason requestAccess#Idempotency-Key requestAccess#X-Request-ID cancelAccessTask#X-Request-ID
 			evaluatePolicy.actor_principal evaluatePolicy.payload evaluatePolicy.* evaluatePolicy.actor_type evaluatePolicy.action_kind
-			recordSteps.payload`,
+			recordSteps.payload recordSteps.on_behalf_of.issuer recordSteps.on_behalf_of.subject`,
 		"records": `postEvent.event_id postEvent.agent_id postEvent.key_id postEvent.action_kind postEvent.tool_name postEvent.trace_id
 			recordSteps.kind recordSteps.tool_name startRun.agent_id startRun.trace_id`,
 		"approvals": `askForApproval.agent_id askForApproval.tool_name askForApproval.trace_id requestAccess.subject.id requestAccess.action.name`,

@@ -116,6 +116,11 @@ func (w *plantedWorld) plantPayload(member string) map[string]any {
 	return map[string]any{w.plant(member): []any{w.plant(member), map[string]any{"call_id": w.plant(member), "parent_event_id": w.plant(member)}}}
 }
 
+func (w *plantedWorld) plantSubject(member string) map[string]any {
+	return map[string]any{"issuer": "https://" + w.plant(member+".issuer"), "subject": w.plant(member + ".subject"),
+		"actors": []any{map[string]any{"subject": w.plant(member + ".subject")}}}
+}
+
 // signed returns a signed event with texts in all members.
 func (w *plantedWorld) signed(operation string) string {
 	in := func(member string) string { return operation + "." + member }
@@ -127,8 +132,7 @@ func (w *plantedWorld) signed(operation string) string {
 		"actor_type":      w.plant(in("actor_type")),
 		"actor_principal": w.plantPrincipal(in("actor_principal")), "action_kind": w.plant(in("action_kind")),
 		"tool_name": "any." + w.plant(in("tool_name")), "payload": w.plantPayload(in("payload")), "salt": w.plant(in("*")),
-		"on_behalf_of": map[string]any{"issuer": "https://" + w.plant(in("on_behalf_of.issuer")), "subject": w.plant(in("on_behalf_of.subject")),
-			"actors": []any{map[string]any{"subject": w.plant(in("on_behalf_of.subject"))}}},
+		"on_behalf_of": w.plantSubject(in("on_behalf_of")),
 		w.plant(in("*")): w.plant(in("*")),
 	}))
 }
@@ -175,6 +179,7 @@ func (w *plantedWorld) plantQuestion(operation string) map[string]any {
 		"organization_id": w.org.OrganizationID, "agent_id": w.known(in("agent_id"), string(w.org.Agent.AgentID)),
 		"tool_name": "ask." + w.plant(in("tool_name")), "payload": w.plantPayload(in("payload")), "trace_id": w.plantTrace(in("trace_id")),
 		"actor_principal": w.plantPrincipal(in("actor_principal")), "callback_url": w.receiver + "/" + w.plant(in("callback_url")), w.plant(in("*")): w.plant(in("*")),
+		"on_behalf_of": w.plantSubject(in("on_behalf_of")),
 	}
 }
 
@@ -187,7 +192,9 @@ func (w *plantedWorld) plantApprovals() {
 			path, q["request_approval"] = "/v1/ingest/policy/evaluate", true
 			q["actor_type"], q["action_kind"] = w.plant("evaluatePolicy.actor_type"), w.plant("evaluatePolicy.action_kind")
 		}
-		answer := w.call("POST", path, q, w.org.ingest())
+		header := w.org.ingest()
+		header.Set("Agentledger-Subject-Token", w.plant(operation+"#Agentledger-Subject-Token"))
+		answer := w.call("POST", path, q, header)
 		if operation == "evaluatePolicy" {
 			answer = answer["approval"].(map[string]any)
 		}
@@ -266,7 +273,7 @@ func (w *plantedWorld) plantRuns() {
 		step := func(prefix string) map[string]any {
 			in := func(member string) string { return way.record + "." + prefix + member }
 			return map[string]any{"step_key": w.plant(in("step_key")), "kind": w.plant(in("kind")), "tool_name": "any." + w.plant(in("tool_name")),
-				"payload": w.plantPayload(in("payload")), "status": w.plant(in("status"))}
+				"payload": w.plantPayload(in("payload")), "on_behalf_of": w.plantSubject(in("on_behalf_of")), "status": w.plant(in("status"))}
 		}
 		w.call("POST", way.path+"/"+name+"/steps", step(""), w.org.ingest())
 		w.call("POST", way.path+"/"+name+"/steps", []any{step("[].")}, w.org.ingest())

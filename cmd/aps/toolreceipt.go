@@ -122,7 +122,7 @@ func (c *verifyCommand) readIntent(ctx context.Context, s *streams, result event
 	if e == nil {
 		return id.Hash{}, nil
 	}
-	return grant.Action{Organization: e.OrganizationID, Agent: e.AgentID, Tool: e.Tool, Payload: e.Payload}.Digest(), nil
+	return grant.ActionOf(e).Digest(), nil
 }
 
 func (r *toolReceipt) isWrong() bool { return r != nil && isFalse(r.OK) }

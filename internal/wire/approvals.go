@@ -17,7 +17,8 @@ type Approval struct {
 	ActionDigest id.Hash        `json:"action_digest"`
 	Trace        Text           `json:"trace_id"`
 	Principal    Text           `json:"actor_principal"`
-	Intent       Text           `json:"intent_event_id"` // the event that asked; null if none
+	OnBehalfOf   *OnBehalfOf    `json:"on_behalf_of,omitzero"` // nil if nobody is stated, or if it is erased
+	Intent       Text           `json:"intent_event_id"`       // the event that asked; null if none
 	IngestKey    string         `json:"ingest_key_id"`
 	Policy       AppliedPolicy  `json:"policy"`
 	Quorum       int            `json:"quorum"`

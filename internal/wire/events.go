@@ -211,7 +211,7 @@ type Act struct {
 type ActIdentifiers struct {
 	CallID       Text `json:"call_id"`       // of the payload, if it is a text of at most 256 bytes
 	InputDigest  Text `json:"input_digest"`  // SHA-256 of the arguments in exact form: of the payload, or computed from it
-	ActionDigest Text `json:"action_digest"` // of agent, tool and payload
+	ActionDigest Text `json:"action_digest"` // of agent, tool, payload and subject
 	GrantNonce   Text `json:"grant_nonce"`   // as the result states it
 }
 

@@ -74,7 +74,7 @@ func (c *checker) checkReceipts() error {
 		}
 		r, e := &shown.record, shown.envelope
 		if v := c.receipts[r.EventID]; v != nil && e != nil && r.Policy.Intent == "" {
-			v.action = grant.Action{Organization: e.OrganizationID, Agent: e.AgentID, Tool: e.Tool, Payload: e.Payload}.Digest()
+			v.action = grant.ActionOf(e).Digest()
 		}
 		v := c.receipts[r.Policy.Intent]
 		if v == nil || v.result != shown.at {

@@ -60,8 +60,8 @@ test('nothing but the act that people agreed to may go on', async () => {
 	const cases: Array<{ id: string; change?: INodeParameters; more?: Partial<Setting>; want: RegExp }> = [
 		{ id: await decided(undefined), want: /409: The approval is still pending/ },
 		{ id: await decided('deny'), want: /409: The approval is denied/ },
-		{ id: approved, change: { payload: '{"order":"A-1","sum":1000}' }, want: /409: action_digest does not match the approval/ },
-		{ id: approved, change: { toolName: 'acme.payments.payout' }, want: /409: action_digest does not match the approval/ },
+		{ id: approved, change: { payload: '{"order":"A-1","sum":1000}' }, want: /409: The approval is for another agent, tool, payload or subject/ },
+		{ id: approved, change: { toolName: 'acme.payments.payout' }, want: /409: The approval is for another agent, tool, payload or subject/ },
 		{ id: approved, change: { payload: '{"n":9007199254740993}' }, want: /Payload is not valid JSON/ },
 		{ id: approved, more: { credentials: agentCredentials(server, globex) }, want: /404: Not found/ },
 		{

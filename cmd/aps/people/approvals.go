@@ -13,6 +13,7 @@ import (
 	"github.com/agentledger/agentledger/internal/commandline"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/textcheck"
+	"github.com/agentledger/agentledger/internal/wire"
 )
 
 // ApprovalsCommand is aps approvals.
@@ -26,14 +27,15 @@ type ApprovalsCommand struct {
 
 // consoleApproval is an approval in the form of the console.
 type consoleApproval struct {
-	ID           string         `json:"approval_id"`
-	Status       string         `json:"status"`
-	Agent        id.Agent       `json:"agent_id"`
-	Tool         id.Tool        `json:"tool_name"`
-	Payload      jsontext.Value `json:"payload"`
-	ActionDigest id.Hash        `json:"action_digest"`
-	Quorum       int            `json:"quorum"`
-	ExpiresAt    id.Instant     `json:"expires_at"`
+	ID           string           `json:"approval_id"`
+	Status       string           `json:"status"`
+	Agent        id.Agent         `json:"agent_id"`
+	Tool         id.Tool          `json:"tool_name"`
+	Payload      jsontext.Value   `json:"payload"`
+	OnBehalfOf   *wire.OnBehalfOf `json:"on_behalf_of,omitzero"`
+	ActionDigest id.Hash          `json:"action_digest"`
+	Quorum       int              `json:"quorum"`
+	ExpiresAt    id.Instant       `json:"expires_at"`
 	Policy       struct {
 		Reason string `json:"reason"`
 	} `json:"policy"`
@@ -126,11 +128,18 @@ func (a *consoleApproval) printDetails(t *Terminal) error {
 			agreed++
 		}
 	}
-	err := t.PrintLine("approval  %s\nstatus    %s, %d of %d agreed\nagent     %s\ntool      %s\n"+
+	subject := ""
+	if of := a.OnBehalfOf; of != nil {
+		subject = "\nfor       " + describeSubject(of) + " of " + textcheck.Printable(of.Issuer)
+		for _, actor := range of.Actors {
+			subject += "\nthrough   " + textcheck.Printable(actor.Subject+" "+actor.Issuer)
+		}
+	}
+	err := t.PrintLine("approval  %s\nstatus    %s, %d of %d agreed\nagent     %s\ntool      %s%s\n"+
 		"payload   %s\nreason    %s\nuntil     %s\naction    %s",
 		textcheck.Printable(a.ID), textcheck.Printable(a.Status), agreed, a.Quorum,
 		textcheck.Printable(string(a.Agent)),
-		textcheck.Printable(string(a.Tool)), textcheck.Printable(string(jcs.UntagPayload(a.Payload))),
+		textcheck.Printable(string(a.Tool)), subject, textcheck.Printable(string(jcs.UntagPayload(a.Payload))),
 		textcheck.Printable(a.Policy.Reason),
 		a.ExpiresAt, a.ActionDigest)
 	for _, v := range a.Votes {

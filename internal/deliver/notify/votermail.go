@@ -41,6 +41,7 @@ type letter struct {
 type question struct {
 	Agent, Tool string
 	Amount      string // of the first column that the payload has; "" if that is no amount of money or not in mails
+	Behalf      string // such as "On behalf of 248289761001 (claimed)"; "" if the agent does not state it
 	Values      string // of the other columns, such as "order A-1009, customer Zoë"; "" if none
 	Reason      string // of the rule; "" if none
 	Until       string // such as "Within 4 hours, until 11:18 UTC"
@@ -53,7 +54,7 @@ const note = "A vote needs your sign-in: this mail alone decides nothing."
 // shorten returns the question with texts so short that maxListed of them fit in a mail, also in HTML.
 func (q question) shorten() question {
 	q.Agent, q.Tool, q.Reason = cutText(q.Agent, 60), cutText(q.Tool, 100), cutText(q.Reason, 160)
-	q.Amount, q.Values = cutText(q.Amount, 40), cutText(q.Values, 160)
+	q.Amount, q.Values, q.Behalf = cutText(q.Amount, 40), cutText(q.Values, 160), cutText(q.Behalf, 120)
 	return q
 }
 
@@ -61,7 +62,7 @@ func (q question) shorten() question {
 func (d *digest) message(to string, open []approval.Approval, recent int) (mail.Message, error) {
 	m := mail.Message{To: to, From: d.name + " approvals"}
 	for i := range open {
-		if len(d.columns) > 0 {
+		if len(d.columns) > 0 || open[i].OnBehalfOf != nil {
 			m.Shows = append(m.Shows, string(open[i].ID))
 		}
 		m.Until = max(m.Until, open[i].ExpiresAt)
@@ -148,6 +149,9 @@ func (d *digest) question(a *approval.Approval) question {
 		values = append(values, strings.TrimSpace(v.Label+" "+text))
 	}
 	q.Values = strings.Join(values, ", ")
+	if o := a.OnBehalfOf; o != nil {
+		q.Behalf = fmt.Sprintf("On behalf of %s (%s)", safeValue(o.Subject), a.Standing.Words())
+	}
 	return q
 }
 
@@ -182,6 +186,9 @@ func (l *letter) text() string {
 		if what := q.what(); what != "" {
 			fmt.Fprintf(&b, "%s\n", strings.TrimSuffix(what, ". "))
 		}
+		if q.Behalf != "" {
+			fmt.Fprintf(&b, "%s\n", q.Behalf)
+		}
 		if q.Reason != "" {
 			fmt.Fprintf(&b, "You are asked because: %s\n", q.Reason)
 		}
@@ -195,6 +202,9 @@ func (l *letter) text() string {
 			}
 			if what := q.what(); what != "" {
 				fmt.Fprintf(&b, "\n%s", strings.TrimSuffix(what, ". "))
+			}
+			if q.Behalf != "" {
+				fmt.Fprintf(&b, "\n%s", q.Behalf)
 			}
 			fmt.Fprintf(&b, "\n%s\n%s\n\n", q.Until, q.URL)
 		}

@@ -284,10 +284,11 @@ func TestColumnsInMail(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		w := newVoterWorld(t, open(t))
 		w.inMail = true
+		stated := map[id.Tenant]*event.OnBehalfOf{red: {Issuer: "https://login.example", Subject: "u1"}, blue: {Issuer: "https://login.example", Subject: "evil.example/x"}}
 		var asked approval.Approval
 		for _, tenant := range []id.Tenant{red, blue} {
 			var err error
-			asked, _, err = w.approvals.Ask(t.Context(), tenant, approval.Question{Agent: w.bots[tenant], Tool: "acme.refund", IngestKeyID: "ik_operator",
+			asked, _, err = w.approvals.Ask(t.Context(), tenant, approval.Question{Agent: w.bots[tenant], Tool: "acme.refund", IngestKeyID: "ik_operator", OnBehalfOf: stated[tenant],
 				Payload: []byte(`{"amount_usd":640,"note":"a secret","order_id":"A-1009","site":"evil.example/x"}`)})
 			if err != nil {
 				t.Fatal(err)
@@ -297,14 +298,15 @@ func TestColumnsInMail(t *testing.T) {
 		got := w.sweep()
 		m := got[address(account.Admin, red)][0]
 		if m.Subject != "Approve 640.00 USD? Refund bot: acme.refund, order A-1009, site (on the page)" ||
-			!strings.HasPrefix(m.Text, "Refund bot asks to run acme.refund\n640.00 USD, order A-1009, site (on the page)\nYou are asked because: money leaves\n") ||
-			!strings.Contains(m.HTML, ">640.00 USD</h1>") || !strings.Contains(m.HTML, "order A-1009") {
+			!strings.HasPrefix(m.Text, "Refund bot asks to run acme.refund\n640.00 USD, order A-1009, site (on the page)\nOn behalf of u1 (claimed)\nYou are asked because: money leaves\n") ||
+			!strings.Contains(m.HTML, "<bdi>On behalf of u1 (claimed)</bdi>") || !strings.Contains(m.HTML, ">640.00 USD</h1>") || !strings.Contains(m.HTML, "order A-1009") {
 			t.Errorf("got %q, %q, %s", m.Subject, m.Text, m.HTML)
 		}
 		if all := m.Subject + m.Text + m.HTML; strings.Contains(all, "a secret") || strings.Contains(all, "evil") {
 			t.Errorf("got %s", all)
 		}
-		if m := got[address(account.Admin, blue)][0]; m.Subject != "Refund bot waits for you: acme.refund" || strings.Contains(m.Text+m.HTML, "A-1009") {
+		if m := got[address(account.Admin, blue)][0]; m.Subject != "Refund bot waits for you: acme.refund" || strings.Contains(m.Text+m.HTML, "A-1009") ||
+			!strings.Contains(m.Text, "\nOn behalf of (on the page) (claimed)\n") || strings.Contains(m.Text+m.HTML, "evil") {
 			t.Errorf("blue: got %q, %q", m.Subject, m.Text)
 		}
 		w.Pass(10 * time.Minute)

@@ -533,6 +533,15 @@ func TestSlackCard(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	h.calls = nil
+	card.Subject, card.Issuer, card.Standing = "u1`<!here>", "https://login.example", "claimed"
+	h.tell(red, 1, webhook.Message{Title: "t", Path: "/console/approvals/apr_1", Card: &card})
+	h.deliver()
+	const sentence = "asks to run `payments.refund` on behalf of `u1ˋ&lt;!here&gt;` (claimed, of `https://login.example`)\"}},"
+	if got := h.calls[0].body; !strings.Contains(got, sentence) {
+		t.Errorf("got %s, want %s", got, sentence)
+	}
+	h.calls = nil
+	card.Subject = strings.Repeat("`", 255)
 	card.Header, card.Agent, card.Fields = strings.Repeat("<", 200), strings.Repeat("&", 500), nil
 	for i := range 14 {
 		card.Fields = append(card.Fields, [2]string{strings.Repeat("<", 300), fmt.Sprint(i, strings.Repeat("&", 5000))})

@@ -18,6 +18,9 @@ type Card struct {
 	Header   string // such as "Approve acme.refund?"
 	Agent    string // the name of who asks
 	Tool     string
+	Subject  string      // on whose behalf it asks; "" if it does not state that
+	Issuer   string      // who names the subject
+	Standing string      // of Subject: claimed or verified
 	Fields   [][2]string // labels and texts of the agent
 	Why      string      // the rule's reason and how many must agree
 	Until    id.Instant
@@ -101,9 +104,13 @@ func (o *Sender) pageURL(path string) string { return strings.TrimSuffix(o.publi
 // question. Two more vote, if buttons is set and the card shows the exact action.
 func (o *Sender) slackCard(c *Card, path string, buttons bool) slackMessage {
 	name, tool, header := escapeWithin(c.Agent, maxShown), escapeWithin(c.Tool, maxShown), escapeWithin(c.Header, maxHeader)
+	sentence := fmt.Sprintf("*%s* asks to run `%s`", isolate(slack.WithoutMarks(name)), tool)
+	if c.Subject != "" {
+		sentence += fmt.Sprintf(" on behalf of `%s` (%s, of `%s`)", isolate(escapeWithin(c.Subject, maxShown)), c.Standing, escapeWithin(c.Issuer, maxShown))
+	}
 	blocks := []slackBlock{
 		{Type: "header", Text: plainSlack(header)},
-		{Type: "section", Text: &slackText{Type: "mrkdwn", Text: fmt.Sprintf("*%s* asks to run `%s`", isolate(slack.WithoutMarks(name)), tool)}},
+		{Type: "section", Text: &slackText{Type: "mrkdwn", Text: sentence}},
 	}
 	var fields []slackText
 	for i, f := range c.Fields {
@@ -147,7 +154,8 @@ func (o *Sender) slackButtons(c *Card, path string, votes bool) []slackElement {
 // isExact reports whether the blocks of a card show the whole action as it was sent: nothing is cut, left out, replaced or
 // invisible. A line break counts as invisible, because what follows could be taken for another field.
 func (c *Card) isExact() bool {
-	if c.Ballot == "" || len(c.Fields) > maxFields || !isShown(c.Agent, maxShown) || !isShown(c.Tool, maxShown) {
+	if c.Ballot == "" || len(c.Fields) > maxFields || !isShown(c.Agent, maxShown) || !isShown(c.Tool, maxShown) ||
+		!isShown(c.Subject, maxShown) || !isShown(c.Issuer, maxShown) {
 		return false
 	}
 	for _, f := range c.Fields {

@@ -16,8 +16,8 @@
 //   - Under another policy, an approval remains valid while that policy, evaluated with the same input, asks for the
 //     same approval or a weaker one by the same rule ID. Otherwise it is invalid immediately, even before the event
 //     that records that is written. Its own quorum and expiry do not change.
-//   - An approval is bound to one action (action_digest), one ingest key and the policy digest that it was requested
-//     under. It is consumed once, either by the key that requested it, with the proof of an active key of the agent, or
+//   - An approval is bound to one action (action_digest, with the subject on whose behalf the agent acts), one ingest
+//     key and the policy digest that it was requested under. It is consumed once, either by the key that requested it, with the proof of an active key of the agent, or
 //     by a step of a keyless tool in the append of that step. The grant is signed and valid for five minutes.
 //   - An event that needs approval asks once: every later question of the same event finds that approval, in any state.
 //   - A vote counts while its voter may vote. A user votes once, and not on an own request unless the organization
@@ -53,6 +53,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
@@ -157,7 +158,9 @@ type Approval struct {
 	Agent         id.Agent
 	AgentName     string // for people: the display name when it asked, or its ID
 	Tool          id.Tool
-	Payload       jsontext.Value // canonical; nil if it is erased
+	Payload       jsontext.Value    // canonical; nil if it is erased
+	OnBehalfOf    *event.OnBehalfOf // nil if absent or erased
+	Standing      event.Standing    // of OnBehalfOf
 	ActionDigest  id.Hash
 	Trace         id.Trace // "" if none
 	Principal     string   // a name that the agent chose; "" if absent or erased

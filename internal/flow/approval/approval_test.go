@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
@@ -63,6 +64,63 @@ func TestAskVoteConsume(t *testing.T) {
 	}
 }
 
+// An approval that was given for one subject is for nobody else, and for no act without a subject.
+func TestApprovalIsForItsSubject(t *testing.T) {
+	w := newWorld(t)
+	of := func(subject string) *event.OnBehalfOf {
+		return &event.OnBehalfOf{Issuer: "https://login.example", Subject: subject}
+	}
+	for _, tenant := range []id.Tenant{red, blue} {
+		q := w.question(tenant)
+		plain := w.ask(tenant, q)
+		q.OnBehalfOf = of("alice")
+		alice := w.ask(tenant, q)
+		q.Standing = event.Verified // the action is the same, and so is the question
+		if again, made, err := w.approvals.Ask(t.Context(), tenant, q); err != nil || made || again.ID != alice.ID || again.Standing != "" {
+			t.Errorf("the same question, verified: got %+v, made %v, %v", again, made, err)
+		}
+		q.OnBehalfOf = of("bob")
+		bobs := w.ask(tenant, q)
+		if bobs.Standing != event.Verified || bobs.OnBehalfOf.Subject != "bob" {
+			t.Errorf("got %+v, %s", bobs.OnBehalfOf, bobs.Standing)
+		}
+		if _, err := w.vote(tenant, approval.Approval{ID: plain.ID, ActionDigest: alice.ActionDigest}, eve, approval.Approve); fault.Of(err).Message != "action_digest does not match the approval" {
+			t.Errorf("a vote on another subject's action: got %v", err)
+		}
+		for _, a := range []approval.Approval{plain, alice, bobs} {
+			w.approve(tenant, a, bob)
+		}
+		for _, by := range []approval.Approval{plain, alice, bobs} {
+			for _, of := range []approval.Approval{plain, alice, bobs} {
+				if by.ID == of.ID {
+					continue
+				}
+				used := by
+				used.ActionDigest = of.ActionDigest
+				err := consumeErr(w, tenant, used)
+				if f := fault.Of(err); f.Kind != fault.Conflict || f.Message != "The approval is for another agent, tool, payload or subject" {
+					t.Errorf("%v for %v: got %v", by.OnBehalfOf, of.OnBehalfOf, err)
+				}
+			}
+		}
+		if err := consumeErr(w, tenant, alice); err != nil {
+			t.Error(err)
+		}
+		// An erasure removes the subject, and the action stays.
+		changes, err := w.approvals.Erase(t.Context(), tenant, bobs.ID, id.InstantOf(w.Clock()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Engine.Write(t.Context(), tenant, changes); err != nil {
+			t.Fatal(err)
+		}
+		found, err := w.approvals.Find(t.Context(), tenant, bobs.ID)
+		if err != nil || found.OnBehalfOf != nil || found.Standing != "" || found.ActionDigest != bobs.ActionDigest {
+			t.Errorf("erased: got %+v, %v", found, err)
+		}
+	}
+}
+
 func consumeErr(w *world, tenant id.Tenant, a approval.Approval) error {
 	w.t.Helper()
 	_, err := w.approvals.Consume(w.t.Context(), tenant, a.ID, w.claim(tenant, a))
@@ -92,6 +150,9 @@ func TestAskAgain(t *testing.T) {
 		t.Errorf("asked again: got %s, made %v, %v", again.ID, made, err)
 	}
 	for name, other := range map[string]func(*approval.Question){
+		"subject": func(q *approval.Question) {
+			q.OnBehalfOf = &event.OnBehalfOf{Issuer: "https://a.example", Subject: "alice"}
+		},
 		"payload": func(q *approval.Question) { q.Payload = []byte(`{"amount":8}`) },
 		"trace":   func(q *approval.Question) { q.Trace = "trc_2" },
 		"key":     func(q *approval.Question) { q.IngestKeyID = "ik_ann" },

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
@@ -23,14 +24,16 @@ import (
 type Question struct {
 	Agent       id.Agent
 	Tool        id.Tool
-	ActorType   string   // "" means agent
-	ActionKind  string   // "" means tool_call
-	Payload     []byte   // canonical JSON object; nil means {}
-	Trace       id.Trace // "" if none
-	Principal   string   // actor_principal, "" if none
-	CallbackURL string   // "" if none
-	IngestKeyID string   // the key that asks
-	Intent      Intent   // the stored event that asks; zero if none
+	ActorType   string // "" means agent
+	ActionKind  string // "" means tool_call
+	Payload     []byte // canonical JSON object; nil means {}
+	OnBehalfOf  *event.OnBehalfOf
+	Standing    event.Standing // of OnBehalfOf
+	Trace       id.Trace       // "" if none
+	Principal   string         // actor_principal, "" if none
+	CallbackURL string         // "" if none
+	IngestKeyID string         // the key that asks
+	Intent      Intent         // the stored event that asks; zero if none
 }
 
 // Ask creates an approval, or returns the open one with the same action, ingest key and trace, and made false. For
@@ -111,9 +114,10 @@ func (a *Approvals) buildQuestion(ctx context.Context, s *log.State, q Question)
 	if err != nil {
 		return nil, err
 	}
-	action := grant.Action{Organization: identity.Organization, Agent: q.Agent, Tool: q.Tool, Payload: q.Payload}
+	action := grant.Action{Organization: identity.Organization, Agent: q.Agent, Tool: q.Tool, OnBehalfOf: q.OnBehalfOf, Payload: q.Payload}
 	r := &record{
 		Status: Pending, Agent: q.Agent, AgentName: made.DisplayName, AgentMaker: made.CreatedBy, Tool: q.Tool, Payload: jsontext.Value(q.Payload),
+		OnBehalfOf: q.OnBehalfOf, Standing: q.Standing,
 		ActorType: q.ActorType, ActionKind: q.ActionKind, Intent: q.Intent.Event,
 		ActionDigest: action.Digest(), Trace: q.Trace, Principal: q.Principal,
 		IngestKeyID: q.IngestKeyID, KeyMaker: key.CreatedBy,

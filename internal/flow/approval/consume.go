@@ -44,7 +44,7 @@ func (a *Approvals) Consume(ctx context.Context, t id.Tenant, name ID, claim Cla
 	err = a.changeApproval(ctx, t, claim.IngestKeyID, name, may,
 		func(ctx context.Context, s *log.State, c *transaction, r *records.Versioned[record], status Status) error {
 			if r.Value.ActionDigest != claim.Action {
-				return refusal{errConflict("action_digest does not match the approval")}
+				return refusal{errOtherAction()}
 			}
 			if status == Consumed && !claim.Once && a.currentTime() < r.Value.GrantEnds {
 				note = r.Value.Grant
@@ -63,6 +63,10 @@ func (a *Approvals) Consume(ctx context.Context, t id.Tenant, name ID, claim Cla
 		return "", fmt.Errorf("consume approval: %w", err)
 	}
 	return note, nil
+}
+
+func errOtherAction() error {
+	return errConflict("The approval is for another agent, tool, payload or subject")
 }
 
 func checkUsable(status Status) error {

@@ -20,7 +20,7 @@ func (a *Approvals) Behind(ctx context.Context, t id.Tenant, after ID) iter.Seq2
 	}
 }
 
-// Erase returns the changes that remove the payload, the principal and, if the approval has ended, the callback
+// Erase returns the changes that remove the payload, the subject, the principal and, if the approval has ended, the callback
 // address of an approval. It returns none if the approval was erased before. The changes must be written in the
 // append of the event that states the erasure. The approval continues with its status and votes: a salted hash of
 // the principal still keeps that account from voting.

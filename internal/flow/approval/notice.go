@@ -48,7 +48,11 @@ func newCard(name ID, r *record, columns []org.Column) *webhook.Card {
 		return c
 	}
 	c.Approval = string(name)
-	if !r.Signed { // otherwise it needs a passkey, and so the page
+	actors := false
+	if o := r.OnBehalfOf; o != nil {
+		c.Subject, c.Issuer, c.Standing, actors = o.Subject, o.Issuer, r.Standing.Words(), len(o.Actors) > 0
+	}
+	if !r.Signed && !actors { // otherwise it needs a passkey, or more is shown on the page
 		c.Ballot = FormatBallot(name, r.ActionDigest)
 	}
 	if shown := shownOf(r.Payload, columns); len(shown) > 0 && shown[0].Amount {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/deliver/webhook"
@@ -52,6 +53,17 @@ func TestCard(t *testing.T) {
 	if m, _ := noticeMessage("apr_1", &record{Tool: "payments.refund", Payload: []byte(`{"amount_usd":640}`)}, "requested", []org.Column{{Path: "amount_usd"}}); m.Card.Header != "Approve 640.00 USD?" {
 		t.Errorf("amount: got %+v", m.Card)
 	}
+	asked.OnBehalfOf = &event.OnBehalfOf{Issuer: "https://login.example", Subject: "u1"}
+	want.Subject, want.Issuer, want.Standing = "u1", "https://login.example", "claimed"
+	if m, _ := noticeMessage("apr_1", asked, "requested", nil); !reflect.DeepEqual(*m.Card, want) {
+		t.Errorf("of a subject: got  %+v\nwant %+v", *m.Card, want)
+	}
+	asked.Standing, asked.OnBehalfOf.Actors = event.Verified, []event.Actor{{Subject: "planner"}} // the card shows no actors, so it takes no votes
+	want.Standing, want.Ballot = "verified", ""
+	if m, _ := noticeMessage("apr_1", asked, "requested", nil); !reflect.DeepEqual(*m.Card, want) {
+		t.Errorf("with actors: got  %+v\nwant %+v", *m.Card, want)
+	}
+	asked.OnBehalfOf, asked.Standing = nil, ""
 	asked.Signed = true
 	if m, _ := noticeMessage("apr_1", asked, "requested", nil); m.Card.Ballot != "" {
 		t.Errorf("a signed vote is needed: got %q", m.Card.Ballot)

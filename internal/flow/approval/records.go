@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/clock"
 	"github.com/agentledger/agentledger/internal/flow/openset"
@@ -41,18 +42,20 @@ const (
 const kindDue storage.Kind = "approval_due"
 
 type record struct {
-	Status       Status         `json:"status"`
-	Agent        id.Agent       `json:"agent_id"`
-	AgentName    string         `json:"agent_name,omitzero"` // its display name when it asked; "" if none
-	AgentMaker   string         `json:"agent_maker"`         // principal that created the agent
-	Tool         id.Tool        `json:"tool_name"`
-	ActorType    string         `json:"actor_type,omitzero"`      // "" means agent
-	ActionKind   string         `json:"action_kind,omitzero"`     // "" means tool_call
-	Intent       id.Event       `json:"intent_event_id,omitzero"` // the stored event that asked; "" if none
-	Payload      jsontext.Value `json:"payload,omitzero"`
-	ActionDigest id.Hash        `json:"action_digest"`
-	Trace        id.Trace       `json:"trace_id,omitzero"`
-	Principal    string         `json:"actor_principal,omitzero"`
+	Status       Status            `json:"status"`
+	Agent        id.Agent          `json:"agent_id"`
+	AgentName    string            `json:"agent_name,omitzero"` // its display name when it asked; "" if none
+	AgentMaker   string            `json:"agent_maker"`         // principal that created the agent
+	Tool         id.Tool           `json:"tool_name"`
+	ActorType    string            `json:"actor_type,omitzero"`      // "" means agent
+	ActionKind   string            `json:"action_kind,omitzero"`     // "" means tool_call
+	Intent       id.Event          `json:"intent_event_id,omitzero"` // the stored event that asked; "" if none
+	Payload      jsontext.Value    `json:"payload,omitzero"`
+	OnBehalfOf   *event.OnBehalfOf `json:"on_behalf_of,omitzero"`
+	Standing     event.Standing    `json:"on_behalf_of_standing,omitzero"`
+	ActionDigest id.Hash           `json:"action_digest"`
+	Trace        id.Trace          `json:"trace_id,omitzero"`
+	Principal    string            `json:"actor_principal,omitzero"`
 	// Hidden replaces Principal when an open approval is erased. Older programs kept Principal until the approval ended.
 	Hidden        Hidden     `json:"hidden_principal,omitzero"`
 	IngestKeyID   string     `json:"ingest_key_id"`
@@ -130,6 +133,7 @@ func (r *record) toApproval(name ID, status Status) Approval {
 	}
 	return Approval{
 		ID: name, Status: status, Agent: r.Agent, AgentName: r.nameOfAgent(), Tool: r.Tool, Payload: r.Payload, ActionDigest: r.ActionDigest,
+		OnBehalfOf: r.OnBehalfOf, Standing: r.Standing,
 		Trace: r.Trace, Principal: shown, IngestKeyID: r.IngestKeyID, Intent: r.Intent, CallbackURL: r.CallbackURL,
 		PolicyID: r.PolicyID, PolicyVersion: r.PolicyVersion,
 		PolicyDigest: r.PolicyDigest, RuleID: r.RuleID, Reason: r.Reason,
@@ -143,11 +147,11 @@ func (r *record) toApproval(name ID, status Status) Approval {
 // nameOfAgent returns the agent's name for people.
 func (r *record) nameOfAgent() string { return cmp.Or(r.AgentName, string(r.Agent)) }
 
-// eraseTexts removes the texts of the agent. An open approval keeps a salted hash of the principal, because that account
+// eraseTexts removes the texts of the agent, and the subject. An open approval keeps a salted hash of the principal, because that account
 // may not vote, and the callback address. Both are removed when the approval ends.
 func (r *record) eraseTexts(at id.Instant) {
 	if r.ErasedAt == 0 {
-		r.Payload, r.ErasedAt = nil, at
+		r.Payload, r.OnBehalfOf, r.Standing, r.ErasedAt = nil, nil, "", at
 	}
 	if r.Principal != "" {
 		r.Hidden, r.Principal = Hide(r.Principal), ""

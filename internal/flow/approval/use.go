@@ -17,9 +17,7 @@ import (
 type Use struct {
 	Approval ID
 	Step     id.Event
-	Agent    id.Agent
-	Tool     id.Tool
-	Payload  []byte // canonical JSON object
+	Action   grant.Action
 }
 
 // Uses collects the uses of one ingest key under one state of a ledger. They are committed in the append of their
@@ -49,11 +47,8 @@ func (u *Uses) Consume(ctx context.Context, use Use) (note string, err error) {
 	if err != nil {
 		return "", err
 	}
-	action := grant.Action{
-		Organization: u.state.Identity().Organization, Agent: use.Agent, Tool: use.Tool, Payload: use.Payload,
-	}
-	if r.Value.ActionDigest != action.Digest() {
-		return "", errConflict("The approval is for another agent, tool or payload than the step")
+	if r.Value.ActionDigest != use.Action.Digest() {
+		return "", errOtherAction()
 	}
 	if err := u.checkUsable(ctx, use.Approval, &r.Value); err != nil {
 		return "", err

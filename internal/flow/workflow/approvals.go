@@ -6,6 +6,7 @@ import (
 
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
+	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
 	"github.com/agentledger/agentledger/log"
@@ -56,8 +57,7 @@ func (r *recording) consumeApprovals(
 			r.uses = w.approvals.BeginUses(s, r.ingestKey)
 		}
 		note, err := r.uses.Consume(ctx, approval.Use{
-			Approval: step.Approval, Step: m.envelope.EventID, Agent: r.run.Value.Agent, Tool: step.Tool,
-			Payload: step.Payload,
+			Approval: step.Approval, Step: m.envelope.EventID, Action: grant.ActionOf(m.envelope),
 		})
 		if err != nil {
 			r.refused = step.Approval

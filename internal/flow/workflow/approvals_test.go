@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
@@ -39,6 +40,7 @@ type office struct {
 	*world
 	approvals *approval.Approvals
 	left      map[account.ID]bool // members who may no longer vote
+	behalf    *event.OnBehalfOf   // of questions
 	run       workflow.Run
 }
 
@@ -106,7 +108,7 @@ func (nobody) Post(context.Context, string, http.Header, []byte) (egress.Answer,
 func (o *office) ask(tenant id.Tenant, key string, amount int) approval.Approval {
 	o.t.Helper()
 	a, _, err := o.approvals.Ask(o.t.Context(), tenant, approval.Question{
-		Agent: o.run.Agent, Tool: "acme.pay", Payload: pay("", amount).Payload, IngestKeyID: key,
+		Agent: o.run.Agent, Tool: "acme.pay", Payload: pay("", amount).Payload, IngestKeyID: key, OnBehalfOf: o.behalf,
 	})
 	if err != nil {
 		o.t.Fatal(err)
@@ -231,9 +233,35 @@ func TestStepsConsumeTogether(t *testing.T) {
 	}
 }
 
+// A step of a subject uses the approval for this subject, and its event is on behalf of it.
+func TestStepOfSubject(t *testing.T) {
+	o := newOffice(t)
+	o.run = o.start(red, beginning("ext"))
+	o.behalf = &event.OnBehalfOf{Issuer: "https://login.example", Subject: "alice", Actors: []event.Actor{{Subject: "planner"}}}
+	s := paying("pay", 70, o.agreed(red, 70))
+	s.OnBehalfOf = o.behalf
+	got := o.record(red, o.run.ID, s)
+	if got[0].Consumed == nil || got[0].Consumed.Grant == "" {
+		t.Fatalf("got %+v", got[0])
+	}
+	if again := o.record(red, o.run.ID, s); !again[0].Replayed || again[0].Index != got[0].Index {
+		t.Errorf("repeated: got %+v", again[0])
+	}
+	s.OnBehalfOf = nil
+	_, err := o.workflows.Record(t.Context(), red, "ik_1", o.run.ID, []workflow.Step{s})
+	if !fault.Is(err, fault.Invalid) {
+		t.Errorf("the same step without its subject: got %v", err)
+	}
+	stored, err := o.Ledgers.Event(t.Context(), o.State(t, red), got[0].Index, storage.FieldEnvelope)
+	if err != nil || !strings.Contains(string(stored.Envelope), `"on_behalf_of":`+string(o.behalf.Canonical())) {
+		t.Errorf("got %s, %v", stored.Envelope, err)
+	}
+}
+
 // If an approval cannot be consumed, all steps of the request are rejected, and none is stored.
 func TestStepRefusedByApproval(t *testing.T) {
-	const another = "The approval is for another agent, tool or payload than the step"
+	const another = "The approval is for another agent, tool, payload or subject"
+	alice := &event.OnBehalfOf{Issuer: "https://login.example", Subject: "alice"}
 	const foreign = "approval_id is not an approval that this ingest key requested"
 	revoke := func(o *office, a approval.Approval) {
 		if err := o.approvals.Revoke(o.t.Context(), red, "acc_eve", a.ID, approval.Remark{}); err != nil {
@@ -247,12 +275,22 @@ func TestStepRefusedByApproval(t *testing.T) {
 		message string
 		stated  string // last statement about the approval
 	}{
-		"expired":      {func(o *office, _ approval.Approval) { o.Pass(601 * time.Second) }, nil, fault.Gone, "The approval has expired", "expired by operator"},
-		"revoked":      {revoke, nil, fault.Conflict, "The approval is revoked", "revoked by acc_eve"},
-		"invalidated":  {func(o *office, _ approval.Approval) { o.activate(red, "open", `[]`) }, nil, fault.Conflict, "The active policy no longer requires this approval", "invalidated by operator"},
-		"a lost vote":  {func(o *office, _ approval.Approval) { o.left["acc_bob"] = true }, nil, fault.Conflict, "An approver may no longer decide on this: the approval is pending again", "pending by operator"},
-		"another tool": {nil, func(_ *office, s *workflow.Step) { s.Tool = "acme.pays" }, fault.Conflict, another, "approved by acc_bob"},
-		"more money":   {nil, func(_ *office, s *workflow.Step) { s.Payload = pay("", 71).Payload }, fault.Conflict, another, "approved by acc_bob"},
+		"expired":                  {func(o *office, _ approval.Approval) { o.Pass(601 * time.Second) }, nil, fault.Gone, "The approval has expired", "expired by operator"},
+		"revoked":                  {revoke, nil, fault.Conflict, "The approval is revoked", "revoked by acc_eve"},
+		"invalidated":              {func(o *office, _ approval.Approval) { o.activate(red, "open", `[]`) }, nil, fault.Conflict, "The active policy no longer requires this approval", "invalidated by operator"},
+		"a lost vote":              {func(o *office, _ approval.Approval) { o.left["acc_bob"] = true }, nil, fault.Conflict, "An approver may no longer decide on this: the approval is pending again", "pending by operator"},
+		"another tool":             {nil, func(_ *office, s *workflow.Step) { s.Tool = "acme.pays" }, fault.Conflict, another, "approved by acc_bob"},
+		"more money":               {nil, func(_ *office, s *workflow.Step) { s.Payload = pay("", 71).Payload }, fault.Conflict, another, "approved by acc_bob"},
+		"of nobody, for a subject": {nil, func(_ *office, s *workflow.Step) { s.OnBehalfOf = alice }, fault.Conflict, another, "approved by acc_bob"},
+		"of another subject": {nil, func(o *office, s *workflow.Step) {
+			o.behalf = alice
+			s.Approval = o.agreed(red, 70).ID
+			s.OnBehalfOf = &event.OnBehalfOf{Issuer: "https://login.example", Subject: "bob"}
+		}, fault.Conflict, another, "approved by acc_bob"},
+		"of a subject, for nobody": {nil, func(o *office, s *workflow.Step) {
+			o.behalf = alice
+			s.Approval = o.agreed(red, 70).ID
+		}, fault.Conflict, another, "approved by acc_bob"},
 		"pending": {nil, func(o *office, s *workflow.Step) {
 			s.Payload = pay("", 99).Payload
 			s.Approval = o.ask(red, "ik_1", 99).ID

@@ -32,6 +32,8 @@ type Step struct {
 	EndedAt   string         `json:"ended_at,omitzero"`
 	Approval  approval.ID    `json:"approval_id,omitzero"` // consumed by the step
 
+	OnBehalfOf *event.OnBehalfOf `json:"on_behalf_of,omitzero"` // nil if the tool does not state it
+
 	// Traceparent is that of the request, and no part of the step: a repeated request may have another one.
 	Traceparent event.Traceparent `json:"-"`
 }
@@ -151,6 +153,8 @@ type unsignedStep struct {
 	StartedAt string `json:"started_at,omitzero"`
 	EndedAt   string `json:"ended_at,omitzero"`
 
+	OnBehalfOf *event.OnBehalfOf `json:"on_behalf_of,omitzero"`
+
 	Approval approval.ID `json:"approval_id,omitzero"` // as the tool names it
 	Salt     string      `json:"salt"`                 // random, so that the digest does not reveal the payload
 }
@@ -167,8 +171,8 @@ func (s *Step) signStep(
 		ActorType: actorType, ActorPrincipal: r.Workflow.Name, ActionKind: s.Kind,
 		PolicyDecision: id.Allow, ToolName: s.Tool, Payload: s.Payload,
 		RunID: name, StepKey: s.Key, Attempt: s.Attempt, Status: s.Status, StartedAt: s.StartedAt, EndedAt: s.EndedAt,
-		Approval: s.Approval,
-		Salt:     base64.RawURLEncoding.EncodeToString(salt[:]),
+		OnBehalfOf: s.OnBehalfOf, Approval: s.Approval,
+		Salt: base64.RawURLEncoding.EncodeToString(salt[:]),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("envelope of a step: %w", err)

@@ -14,7 +14,7 @@
 //   - A run has one start for each external_run_id of its ingest key, and one event for each step_key and attempt. A
 //     repeated request changes nothing and gets the same response, even if the run has ended in the meantime.
 //   - A step that names an approval consumes it, once, in its own append. The approval is bound to the step's agent,
-//     tool and payload.
+//     tool, payload and subject.
 //   - A run that is silent for too long is abandoned, even before the event that records that is written.
 //   - run_root is the RFC 6962 root over the event hashes of start and steps, in order. Every reader of the public
 //     entries can compute it.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
@@ -100,22 +101,42 @@ func TestStatements(t *testing.T) {
 	wantText(t, "places of a text", w.places(red, "canary three"), "[]")
 }
 
-// Approvals have no subject: an erasure by subject erases those of its events alone, and states no subject.
+// An erasure by subject erases the approvals that are for it, even if no event asked for them, and states no subject. Those of its
+// events are erased too if they were asked for without the subject.
 func TestEraseBySubject(t *testing.T) {
 	w := newWorld(t, ledgertest.New(t))
 	w.furnish(red)
 	w.activate(red, "pol")
-	asked := w.ask(red, w.question(red, some()[3]))
-	w.send(red, some()...)
+	events := some()
+	events[3].agent = string(w.first[red])
+	question := w.question(red, events[3])
+	ask := func(issuer string) approval.Approval {
+		t.Helper()
+		q := question
+		if issuer != "" {
+			q.OnBehalfOf = &event.OnBehalfOf{Issuer: issuer, Subject: "canary subject"}
+		}
+		return w.ask(red, q)
+	}
+	plain, first, second := ask(""), ask("https://a.example"), ask("https://b.example")
+	wantErased := func(name string, a approval.Approval, want bool) {
+		t.Helper()
+		if found, err := w.approvals.Find(t.Context(), red, a.ID); err != nil || (found.ErasedAt != 0) != want || (found.OnBehalfOf == nil) != (want || a.OnBehalfOf == nil) {
+			t.Errorf("%s: got erased at %v, %+v, %v", name, found.ErasedAt, found.OnBehalfOf, err)
+		}
+	}
+	w.send(red, events...)
 	made := w.begin(red, erasure.Wanted{Subject: "canary subject", Issuer: "https://a.example"})
 	w.drain()
 	got := w.find(red, made.ID)
-	wantText(t, "counts", fmt.Sprint(got.Matched, got.Erased, got.Already, got.ApprovalsErased), "2 2 0 0")
-	if a, err := w.approvals.Find(t.Context(), red, asked.ID); err != nil || a.ErasedAt != 0 {
-		t.Errorf("the approval: got erased at %v, %v", a.ErasedAt, err)
-	}
+	wantText(t, "counts", fmt.Sprint(got.Matched, got.Erased, got.Already, got.ApprovalsErased), "2 2 0 1")
+	wantErased("of the issuer", first, true)
+	wantErased("of another issuer", second, false)
+	wantErased("of nobody", plain, false)
 	w.begin(red, erasure.Wanted{Subject: "canary subject"})
 	w.drain()
+	wantErased("of any issuer", second, true)
+	wantErased("of nobody, about the same act as an event", plain, true)
 	wantText(t, "left", w.left(red), "[]")
 	wantText(t, "places of the subject", w.places(red, "canary subject"), "[]")
 }

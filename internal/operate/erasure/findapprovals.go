@@ -40,7 +40,8 @@ func (c *collection) actionsBefore(ctx context.Context) iter.Seq2[storage.Change
 	}
 }
 
-// actions yields the action digests of the collected events that name a tool.
+// actions yields the action digests of the collected events that name a tool. If an event has a subject, the approval may have been
+// requested without it, so the digest of that action follows.
 func (c *collection) actions(ctx context.Context) iter.Seq2[id.Hash, error] {
 	return func(yield func(id.Hash, error) bool) {
 		for _, at := range c.tools {
@@ -53,13 +54,18 @@ func (c *collection) actions(ctx context.Context) iter.Seq2[id.Hash, error] {
 			if err == nil && read.Envelope == nil {
 				continue
 			}
-			var digest id.Hash
-			if err == nil {
-				digest = grant.Action{Organization: c.state.Identity().Organization, Agent: read.Envelope.AgentID,
-					Tool: read.Envelope.Tool, Payload: read.Envelope.Payload}.Digest()
-			}
-			if !yield(digest, err) || err != nil {
+			if err != nil {
+				yield(id.Hash{}, err)
 				return
+			}
+			action := grant.ActionOf(read.Envelope)
+			if !yield(action.Digest(), nil) {
+				return
+			}
+			if action.OnBehalfOf != nil {
+				if action.OnBehalfOf = nil; !yield(action.Digest(), nil) {
+					return
+				}
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/flow/approval"
@@ -91,7 +92,7 @@ func (p *portion) statements(payloads []approval.ID) []sysevent.Statement {
 	return []sysevent.Statement{{Kind: sysevent.ApprovalErased, Payload: payload}}
 }
 
-// eraseApprovals erases payloads by the agent, trace or principal of the request.
+// eraseApprovals erases payloads by the agent, trace, principal or subject of the request.
 func (e *Erasures) eraseApprovals(
 	ctx context.Context, t id.Tenant, s *log.State, r *records.Versioned[record],
 ) (err error) {
@@ -100,7 +101,7 @@ func (e *Erasures) eraseApprovals(
 	switch {
 	case v.Approval != "":
 		p.approvals = []approval.ID{v.Approval}
-	case v.Event == "" && v.Subject == "": // approvals have no subject: those of the matching events are erased with them
+	case v.Event == "":
 		if p.approvals, next, err = e.findPayloads(ctx, t, s, v); err != nil {
 			return err
 		}
@@ -132,11 +133,16 @@ func (e *Erasures) findPayloads(
 	for i := range page.Approvals {
 		a := &page.Approvals[i]
 		if a.ErasedAt == 0 && from <= a.CreatedAt && a.CreatedAt < to &&
-			(r.Trace == "" || r.Trace == a.Trace) && (r.Principal == "" || r.Principal == a.Principal) {
+			(r.Trace == "" || r.Trace == a.Trace) && (r.Principal == "" || r.Principal == a.Principal) &&
+			(r.Subject == "" || r.matchesSubject(a.OnBehalfOf)) {
 			names = append(names, a.ID)
 		}
 	}
 	return names, page.Next, err
+}
+
+func (r *record) matchesSubject(o *event.OnBehalfOf) bool {
+	return o != nil && r.Subject == o.Subject && (r.Issuer == "" || r.Issuer == o.Issuer)
 }
 
 // putMoved returns the change that updates an erasure's record.

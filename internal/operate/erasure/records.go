@@ -33,7 +33,7 @@ type phase int
 
 // The phases, in order. Their numbers are stored.
 const (
-	phaseApprovals phase = iota // payloads of approvals, by the agent, trace or principal of the request; of no subject
+	phaseApprovals phase = iota // payloads of approvals, by the agent, trace, principal or subject of the request
 	phaseEvents                 // envelopes, and payloads of approvals for the same actions
 	phaseTexts                  // texts in deliveries
 	phaseDone

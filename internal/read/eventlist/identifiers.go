@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
@@ -43,14 +44,16 @@ func (r *ActReader) addIdentifiers(ctx context.Context, t id.Tenant, shown []wir
 			return err
 		}
 		var signed struct {
-			Payload jsontext.Value `json:"payload"`
+			OnBehalfOf jsontext.Value `json:"on_behalf_of"`
+			Payload    jsontext.Value `json:"payload"`
 		}
 		if e.Envelope == nil || json.Unmarshal(e.Envelope, &signed) != nil { // erased
 			continue
 		}
 		if a := acts[e.Index]; a != nil {
 			identify(a.Identifiers, signed.Payload)
-			action := grant.Action{Organization: s.Identity().Organization, Agent: a.Agent, Tool: a.Tool, Payload: signed.Payload}
+			subject, _ := event.ParseOnBehalfOf(signed.OnBehalfOf)
+			action := grant.Action{Organization: s.Identity().Organization, Agent: a.Agent, Tool: a.Tool, OnBehalfOf: subject, Payload: signed.Payload}
 			a.Identifiers.ActionDigest = wire.Text(action.Digest().String())
 		}
 		for _, a := range results[e.Index] {

@@ -139,8 +139,9 @@ func (i *Intents) Find(ctx context.Context, t id.Tenant, results []Result) ([]*I
 
 // Decided is the ledger's decision on a stored event.
 type Decided struct {
-	Policy event.Policy // of its record
-	Erased bool         // the envelope is erased
+	Policy   event.Policy   // of its record
+	Standing event.Standing // of its record
+	Erased   bool           // the envelope is erased
 }
 
 // Decisions returns the ledger's decisions on stored events, in order. It returns nil for events that the ledger does
@@ -167,7 +168,7 @@ func (i *Intents) Decisions(ctx context.Context, t id.Tenant, events []id.Event)
 		if err != nil {
 			return nil, errUnreadableIntent(err)
 		}
-		found[n] = &Decided{Policy: r.Policy, Erased: e.Envelope == nil}
+		found[n] = &Decided{Policy: r.Policy, Standing: r.OnBehalfOf, Erased: e.Envelope == nil}
 	}
 	return found, nil
 }

@@ -159,7 +159,7 @@ func swapSignatures(text, signatures string) string {
 }
 
 func actionOf(e *event.Envelope) id.Hash {
-	return grant.Action{Organization: e.OrganizationID, Agent: e.AgentID, Tool: e.Tool, Payload: e.Payload}.Digest()
+	return grant.ActionOf(e).Digest()
 }
 
 func salted(call map[string]any) map[string]any {
