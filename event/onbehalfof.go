@@ -38,10 +38,19 @@ const (
 // missing. If it is malformed, the error is fault.Invalid and names the member. Parse accepts such an envelope, because
 // events that were stored before the member was defined can be sent again.
 func (e *Envelope) OnBehalfOf() (*OnBehalfOf, error) {
-	if e.onBehalfOf.End == 0 {
+	value := e.Subject()
+	if value == nil {
 		return nil, nil
 	}
-	return ParseOnBehalfOf(e.Canonical[e.onBehalfOf.Value:e.onBehalfOf.End])
+	return ParseOnBehalfOf(value)
+}
+
+// Subject returns the canonical value of the member on_behalf_of, well-formed or not, or nil if it is missing.
+func (e *Envelope) Subject() []byte {
+	if e.onBehalfOf.End == 0 {
+		return nil
+	}
+	return e.Canonical[e.onBehalfOf.Value:e.onBehalfOf.End]
 }
 
 // ParseOnBehalfOf parses the value of the member. Its errors are fault.Invalid.
@@ -70,8 +79,11 @@ func ParseOnBehalfOf(value []byte) (*OnBehalfOf, error) {
 	return &o, nil
 }
 
-// Canonical returns the value of the member in canonical JSON. Two values are equal if and only if their texts are.
+// Canonical returns the value of the member in canonical JSON, or nil if o is nil. Two values are equal if and only if their texts are.
 func (o *OnBehalfOf) Canonical() []byte {
+	if o == nil {
+		return nil
+	}
 	b := []byte{'{'}
 	if len(o.Actors) > 0 {
 		b = append(b, `"actors":[`...)

@@ -134,14 +134,13 @@ type Action struct {
 	Organization id.Organization
 	Agent        id.Agent
 	Tool         id.Tool
-	OnBehalfOf   *event.OnBehalfOf // for whom the agent acts; nil if it does not state that
-	Payload      []byte            // canonical JSON object; nil is {}
+	OnBehalfOf   []byte // canonical value of on_behalf_of; nil if the agent does not state for whom it acts
+	Payload      []byte // canonical JSON object; nil is {}
 }
 
-// ActionOf returns the action of an event. A malformed on_behalf_of counts as absent.
+// ActionOf returns the action of an event. It has on_behalf_of of the event as it is, well-formed or not.
 func ActionOf(e *event.Envelope) Action {
-	subject, _ := e.OnBehalfOf()
-	return Action{Organization: e.OrganizationID, Agent: e.AgentID, Tool: e.Tool, OnBehalfOf: subject, Payload: e.Payload}
+	return Action{Organization: e.OrganizationID, Agent: e.AgentID, Tool: e.Tool, OnBehalfOf: e.Subject(), Payload: e.Payload}
 }
 
 // NewAction returns an action with its payload in canonical form. The payload must be a JSON object
@@ -170,7 +169,7 @@ func (a Action) Digest() id.Hash {
 	h, version := sha256.New(), `,"v":1}`
 	b := jcs.AppendString([]byte(`{"agent_id":`), string(a.Agent))
 	if a.OnBehalfOf != nil {
-		b, version = append(append(b, `,"on_behalf_of":`...), a.OnBehalfOf.Canonical()...), `,"v":2}`
+		b, version = append(append(b, `,"on_behalf_of":`...), a.OnBehalfOf...), `,"v":2}`
 	}
 	b = jcs.AppendString(append(b, `,"organization_id":`...), a.Organization.String())
 	h.Write(append(b, `,"payload":`...))

@@ -26,7 +26,7 @@ func TestApprovalOfOneSubject(t *testing.T) {
 	of := func(m *member, subject any) string {
 		a := grant.Action{Organization: m.id, Agent: m.agent.Agent, Tool: "acme.ask", Payload: []byte(`{"amount":7}`)}
 		if s, ok := subject.(fields); ok {
-			a.OnBehalfOf = &event.OnBehalfOf{Issuer: s["issuer"].(string), Subject: s["subject"].(string)}
+			a.OnBehalfOf = []byte(`{"issuer":"` + s["issuer"].(string) + `","subject":"` + s["subject"].(string) + `"}`)
 		}
 		return a.Digest().String()
 	}

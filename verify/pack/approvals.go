@@ -25,6 +25,7 @@ type approvalLine struct {
 	AgentID      *string
 	ToolName     *string
 	Payload      *string
+	OnBehalfOf   jsontext.Value // an object
 	People       []person
 }
 
@@ -46,12 +47,16 @@ func parseApproval(line []byte) (a approvalLine, err error) {
 		AgentID      jsontext.Value   `json:"agent_id"`
 		ToolName     jsontext.Value   `json:"tool_name"`
 		Payload      *string          `json:"payload"`
+		OnBehalfOf   jsontext.Value   `json:"on_behalf_of"`
 		People       jsontext.Value   `json:"people"`
 	}
 	if err := json.Unmarshal(line, &members); err != nil {
 		return a, fmt.Errorf("%w: %w", verify.ErrMalformed, err)
 	}
-	a.ApprovalID, a.Payload = members.ApprovalID, members.Payload
+	a.ApprovalID, a.Payload, a.OnBehalfOf = members.ApprovalID, members.Payload, members.OnBehalfOf
+	if a.OnBehalfOf != nil && (a.OnBehalfOf.Kind() != '{' || a.Payload == nil) {
+		return a, fmt.Errorf("on_behalf_of: %w", verify.ErrMalformed)
+	}
 	for _, m := range []struct {
 		name  string
 		value jsontext.Value
@@ -265,9 +270,9 @@ func (c *checker) checkAction(a *approvalLine, proved id.Hash) error {
 		return fmt.Errorf("payload: not the exact canonical form: %w", verify.ErrMalformed)
 	}
 	action := grant.Action{Organization: c.manifest.OrganizationID, Agent: id.Agent(*a.AgentID), Tool: id.Tool(*a.ToolName),
-		Payload: payload}
+		OnBehalfOf: a.OnBehalfOf, Payload: payload}
 	if action.Digest() != proved {
-		return fmt.Errorf("agent_id, tool_name, payload and action_digest: %w", verify.ErrMismatch)
+		return fmt.Errorf("agent_id, tool_name, payload, on_behalf_of and action_digest: %w", verify.ErrMismatch)
 	}
 	return nil
 }

@@ -133,14 +133,15 @@ func (r *Request) MatchesSubject(e *event.Envelope) bool {
 	if r.Subject == "" {
 		return true
 	}
-	var of struct {
-		OnBehalfOf jsontext.Value `json:"on_behalf_of"`
+	if e == nil {
+		return false
 	}
 	var party struct {
 		Issuer  any `json:"issuer"`
 		Subject any `json:"subject"`
 	}
-	if e == nil || json.Unmarshal(e.Canonical, &of) != nil || of.OnBehalfOf.Kind() != '{' || json.Unmarshal(of.OnBehalfOf, &party) != nil {
+	value := jsontext.Value(e.Subject())
+	if value.Kind() != '{' || json.Unmarshal(value, &party) != nil {
 		return false
 	}
 	return party.Subject == r.Subject && (r.Issuer == "" || party.Issuer == r.Issuer)

@@ -119,6 +119,7 @@ type digest struct {
 	page    approval.Page
 	voters  *approval.Electorate
 	name    string       // of the organization
+	shows   bool         // mails contain values of columns, and subjects
 	columns []org.Column // whose values mails contain
 	mails   []mail.Named
 	changes []storage.Change
@@ -142,7 +143,7 @@ func (d *digest) writeMails(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if settings.ColumnsInMail {
+	if d.shows = settings.ColumnsInMail; d.shows {
 		d.columns = settings.Columns
 	}
 	members, err := d.Accounts.Members(ctx, d.tenant)

@@ -62,7 +62,7 @@ func (q question) shorten() question {
 func (d *digest) message(to string, open []approval.Approval, recent int) (mail.Message, error) {
 	m := mail.Message{To: to, From: d.name + " approvals"}
 	for i := range open {
-		if len(d.columns) > 0 || open[i].OnBehalfOf != nil {
+		if d.shows {
 			m.Shows = append(m.Shows, string(open[i].ID))
 		}
 		m.Until = max(m.Until, open[i].ExpiresAt)
@@ -150,17 +150,24 @@ func (d *digest) question(a *approval.Approval) question {
 	}
 	q.Values = strings.Join(values, ", ")
 	if o := a.OnBehalfOf; o != nil {
-		q.Behalf = fmt.Sprintf("On behalf of %s (%s)", safeValue(o.Subject), a.Standing.Words())
+		subject := onPage
+		if d.shows {
+			subject = safeValue(o.Subject)
+		}
+		q.Behalf = fmt.Sprintf("On behalf of %s (%s)", subject, a.Standing.Words())
 	}
 	return q
 }
+
+// onPage takes the place of a text that mails do not show.
+const onPage = "(on the page)"
 
 // safeValue returns an agent's text on one line. A text that mail programs would turn into a link is not shown, because
 // the mail is the service's.
 func safeValue(s string) string {
 	s = cutText(textcheck.Printable(s), 80)
 	if !isNumberText(s) && address().MatchString(foldDots.Replace(s)) {
-		return "(on the page)"
+		return onPage
 	}
 	return s
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/deliver/mail"
 	"github.com/agentledger/agentledger/internal/deliver/notify"
@@ -284,7 +285,7 @@ func TestColumnsInMail(t *testing.T) {
 	enginetest.Each(t, func(t *testing.T, open func(testing.TB) storage.Engine) {
 		w := newVoterWorld(t, open(t))
 		w.inMail = true
-		stated := map[id.Tenant]*event.OnBehalfOf{red: {Issuer: "https://login.example", Subject: "u1"}, blue: {Issuer: "https://login.example", Subject: "evil.example/x"}}
+		stated := map[id.Tenant]*event.OnBehalfOf{red: {Issuer: "https://login.example", Subject: "u1"}, blue: {Issuer: "https://login.example", Subject: "somebody"}}
 		var asked approval.Approval
 		for _, tenant := range []id.Tenant{red, blue} {
 			var err error
@@ -306,7 +307,7 @@ func TestColumnsInMail(t *testing.T) {
 			t.Errorf("got %s", all)
 		}
 		if m := got[address(account.Admin, blue)][0]; m.Subject != "Refund bot waits for you: acme.refund" || strings.Contains(m.Text+m.HTML, "A-1009") ||
-			!strings.Contains(m.Text, "\nOn behalf of (on the page) (claimed)\n") || strings.Contains(m.Text+m.HTML, "evil") {
+			!strings.Contains(m.Text, "\nOn behalf of (on the page) (claimed)\n") || strings.Contains(m.Text+m.HTML, "somebody") {
 			t.Errorf("blue: got %q, %q", m.Subject, m.Text)
 		}
 		w.Pass(10 * time.Minute)

@@ -114,7 +114,7 @@ func (a *Approvals) buildQuestion(ctx context.Context, s *log.State, q Question)
 	if err != nil {
 		return nil, err
 	}
-	action := grant.Action{Organization: identity.Organization, Agent: q.Agent, Tool: q.Tool, OnBehalfOf: q.OnBehalfOf, Payload: q.Payload}
+	action := grant.Action{Organization: identity.Organization, Agent: q.Agent, Tool: q.Tool, OnBehalfOf: q.OnBehalfOf.Canonical(), Payload: q.Payload}
 	r := &record{
 		Status: Pending, Agent: q.Agent, AgentName: made.DisplayName, AgentMaker: made.CreatedBy, Tool: q.Tool, Payload: jsontext.Value(q.Payload),
 		OnBehalfOf: q.OnBehalfOf, Standing: q.Standing,

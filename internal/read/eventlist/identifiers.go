@@ -9,7 +9,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
@@ -52,8 +51,7 @@ func (r *ActReader) addIdentifiers(ctx context.Context, t id.Tenant, shown []wir
 		}
 		if a := acts[e.Index]; a != nil {
 			identify(a.Identifiers, signed.Payload)
-			subject, _ := event.ParseOnBehalfOf(signed.OnBehalfOf)
-			action := grant.Action{Organization: s.Identity().Organization, Agent: a.Agent, Tool: a.Tool, OnBehalfOf: subject, Payload: signed.Payload}
+			action := grant.Action{Organization: s.Identity().Organization, Agent: a.Agent, Tool: a.Tool, OnBehalfOf: signed.OnBehalfOf, Payload: signed.Payload}
 			a.Identifiers.ActionDigest = wire.Text(action.Digest().String())
 		}
 		for _, a := range results[e.Index] {

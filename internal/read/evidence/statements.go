@@ -58,21 +58,22 @@ func (x *Exporter) takesNoEvents(ctx context.Context, t id.Tenant, err error) bo
 
 // approvalLine is a line of approvals.ndjson.
 type approvalLine struct {
-	ApprovalID    approval.ID      `json:"approval_id"`
-	Events        []pack.Statement `json:"events"`
-	ActionDigest  *id.Hash         `json:"action_digest,omitzero"`
-	AgentID       id.Agent         `json:"agent_id,omitzero"`
-	ToolName      id.Tool          `json:"tool_name,omitzero"`
-	Payload       *string          `json:"payload"`
-	TraceID       id.Trace         `json:"trace_id,omitzero"`
-	PolicyID      string           `json:"policy_id,omitzero"`
-	PolicyVersion uint64           `json:"policy_version,omitzero"`
-	PolicyDigest  *id.Hash         `json:"policy_digest,omitzero"`
-	RuleID        string           `json:"rule_id,omitzero"`
-	Quorum        int              `json:"quorum,omitzero"`
-	CreatedAt     *id.Instant      `json:"created_at,omitzero"`
-	ExpiresAt     *id.Instant      `json:"expires_at,omitzero"`
-	People        []person         `json:"people"`
+	ApprovalID    approval.ID       `json:"approval_id"`
+	Events        []pack.Statement  `json:"events"`
+	ActionDigest  *id.Hash          `json:"action_digest,omitzero"`
+	AgentID       id.Agent          `json:"agent_id,omitzero"`
+	ToolName      id.Tool           `json:"tool_name,omitzero"`
+	Payload       *string           `json:"payload"`
+	OnBehalfOf    *event.OnBehalfOf `json:"on_behalf_of,omitzero"`
+	TraceID       id.Trace          `json:"trace_id,omitzero"`
+	PolicyID      string            `json:"policy_id,omitzero"`
+	PolicyVersion uint64            `json:"policy_version,omitzero"`
+	PolicyDigest  *id.Hash          `json:"policy_digest,omitzero"`
+	RuleID        string            `json:"rule_id,omitzero"`
+	Quorum        int               `json:"quorum,omitzero"`
+	CreatedAt     *id.Instant       `json:"created_at,omitzero"`
+	ExpiresAt     *id.Instant       `json:"expires_at,omitzero"`
+	People        []person          `json:"people"`
 }
 
 // person is a voter, according to the operator.
@@ -129,7 +130,7 @@ func (w *packWriter) describeApproval(ctx context.Context, name approval.ID, act
 	line.RuleID, line.Quorum, line.CreatedAt, line.ExpiresAt = a.RuleID, a.Quorum, &a.CreatedAt, &a.ExpiresAt
 	if w.plan.Wanted.request.Envelopes && a.Payload != nil {
 		text := string(a.Payload)
-		line.Payload = &text
+		line.Payload, line.OnBehalfOf = &text, a.OnBehalfOf
 	}
 	for _, v := range a.Votes {
 		if acting[string(v.Account)] {

@@ -117,9 +117,8 @@ func (j *joiner) prepareReceipts(ctx context.Context, parts []part) error {
 	j.actions = make(map[id.Index]id.Hash, len(of))
 	return j.index.readInParts(ctx, j.state, of, func(_ int, e *storage.Event) error {
 		if e.Envelope != nil {
-			subject, _ := event.ParseOnBehalfOf(memberOf(e.Envelope, "on_behalf_of"))
 			j.actions[e.Index] = grant.Action{Organization: j.state.Identity().Organization, Agent: e.Agent, Tool: e.Tool,
-				OnBehalfOf: subject, Payload: memberOf(e.Envelope, "payload")}.Digest()
+				OnBehalfOf: memberOf(e.Envelope, "on_behalf_of"), Payload: memberOf(e.Envelope, "payload")}.Digest()
 		}
 		return nil
 	})

@@ -190,13 +190,17 @@ function checkAction({ m, acts }, a, { action, actors }) {
     accounts.add(p.account_id);
     acts?.addPerson(p);
   }
-  if (a.payload === undefined || a.payload === null) return;
+  const absent = a.payload === undefined || a.payload === null;
+  const subject = a.on_behalf_of;
+  if (subject !== undefined && (absent || !isObject(subject))) throw new Malformed("approvals.ndjson: on_behalf_of");
+  if (absent) return;
   if (!is.text(a.payload) || a.agent_id === undefined || a.tool_name === undefined) throw new Malformed("approvals.ndjson: payload");
   const payload = parse(a.payload);
   if (!isObject(payload) || rewrite(payload) !== a.payload) throw new Malformed("approvals.ndjson: payload");
   const [agent, tool] = [rewrite(a.agent_id), rewrite(a.tool_name)];
-  const text = `{"agent_id":${agent},"organization_id":"${m.organization_id}","payload":${a.payload},"tool_name":${tool},"v":1}`;
-  if (sha256hex(text) !== action) throw new Mismatch("approvals.ndjson: agent_id, tool_name, payload and action_digest");
+  const [behalf, version] = subject === undefined ? ["", 1] : [`"on_behalf_of":${rewrite(subject)},`, 2];
+  const text = `{"agent_id":${agent},${behalf}"organization_id":"${m.organization_id}","payload":${a.payload},"tool_name":${tool},"v":${version}}`;
+  if (sha256hex(text) !== action) throw new Mismatch("approvals.ndjson: agent_id, tool_name, payload, on_behalf_of and action_digest");
 }
 
 /** Resolves to the sequence_num of an approval's first event. */

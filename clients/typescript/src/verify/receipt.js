@@ -45,9 +45,10 @@ export function findReceipt({ payload }) {
 /** A receipt that proves nothing and is no proof of a fault: no given key signed it, or the act is not known. */
 export class Unconfirmed extends LedgerError {}
 
-/** Returns the digest of the act that an envelope announces. */
-export function actionOf({ agent_id, organization_id: organization, payload, tool_name }) {
-  return sha256hex(rewrite({ agent_id, organization_id: organization.toLowerCase(), payload, tool_name, v: 1 }));
+/** Returns the digest of the act that an envelope announces. With on_behalf_of, the action has it too, and v is 2. */
+export function actionOf({ agent_id, on_behalf_of: subject, organization_id: organization, payload, tool_name }) {
+  const version = subject === undefined ? { v: 1 } : { on_behalf_of: subject, v: 2 };
+  return sha256hex(rewrite({ agent_id, organization_id: organization.toLowerCase(), payload, tool_name, ...version }));
 }
 
 /**

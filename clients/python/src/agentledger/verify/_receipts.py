@@ -137,9 +137,10 @@ def find_receipt(result: dict[str, Any]) -> str | None:
 
 
 def action_of(e: dict[str, Any]) -> str:
-    """Return the digest of the act that an envelope announces."""
+    """Return the digest of the act that an envelope announces. With on_behalf_of, the action has it too, and v is 2."""
     members = {name: e.get(name) for name in ("agent_id", "payload", "tool_name")}
-    action = canonical_text({**members, "organization_id": e["organization_id"].lower(), "v": 1})
+    version = {"on_behalf_of": e["on_behalf_of"], "v": 2} if "on_behalf_of" in e else {"v": 1}
+    action = canonical_text({**members, "organization_id": e["organization_id"].lower(), **version})
     return sha256(action.encode()).hexdigest()
 
 

@@ -144,13 +144,16 @@ def _check_action(m: dict[str, Any], a: dict[str, Any], proved: str | None) -> b
         need(name not in a or isinstance(a[name], str), f"approvals: {name}", MALFORMED)
     need("action_digest" not in a or a["action_digest"] == proved, "approvals: action_digest and the events")
     payload = a.get("payload")
+    subject = "on_behalf_of" in a
+    need(not subject or payload is not None and is_object(a["on_behalf_of"]), "approvals: on_behalf_of", MALFORMED)
     if payload is None:
         return False
     need(isinstance(payload, str) and "agent_id" in a and "tool_name" in a, "approvals: payload", MALFORMED)
     read_any_canonical(payload, "approvals: payload")
-    parts = canonical_text(a["agent_id"]), m["organization_id"], payload, canonical_text(a["tool_name"])
-    action = '{"agent_id":%s,"organization_id":"%s","payload":%s,"tool_name":%s,"v":1}' % parts
-    need(sha(action.encode()).hex() == proved, "approvals: agent_id, tool_name, payload and action_digest")
+    behalf = f'"on_behalf_of":{canonical_text(a["on_behalf_of"])},' if subject else ""
+    parts = canonical_text(a["agent_id"]), behalf, m["organization_id"], payload, canonical_text(a["tool_name"]), 1 + subject
+    action = '{"agent_id":%s,%s"organization_id":"%s","payload":%s,"tool_name":%s,"v":%d}' % parts
+    need(sha(action.encode()).hex() == proved, "approvals: agent_id, tool_name, payload, on_behalf_of and action_digest")
     return True
 
 
