@@ -117,9 +117,7 @@ def _sha256(text: str) -> str:
 
 def intent_action(intent: Signed) -> bytes:
     """Return the text whose SHA-256 an approval of the intent has as action_digest."""
-    e = parse_object(intent.text)
-    action = {n: e[n] for n in ("agent_id", "payload", "tool_name")}
-    return canonical_bytes({**action, "organization_id": e["organization_id"].lower(), "v": 1})
+    return action_text(parse_object(intent.text)).encode()
 
 
 def intent_name(intent: Signed) -> str:

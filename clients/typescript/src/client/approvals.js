@@ -42,10 +42,11 @@ export class Approvals {
   }
 
   /** Requests approval, or finds the open request for the same action and trace. */
-  async ask({ tool, payload = {}, trace, principal, signal }) {
+  async ask({ tool, payload = {}, trace, principal, onBehalfOf, signal }) {
     const question = { organization_id: this.#client.org, agent_id: this.#client.agent, tool_name: tool };
     if (trace !== undefined) question.trace_id = trace;
     if (principal !== undefined) question.actor_principal = principal;
+    if (onBehalfOf !== undefined) question.on_behalf_of = onBehalfOf;
     return readApproval(await this.#call("POST", root, questionText(question, payload, this.#client.convert), signal));
   }
 

@@ -1,10 +1,11 @@
 // The permission of an act: the service's answer to its intent, and the approval if the answer requires one.
 
-import { ApprovalDenied, ApprovalRequired, Denied, LedgerError, NotDecided, Refused, printable } from "../errors.js";
+import { ApprovalDenied, ApprovalRequired, Denied, LedgerError, NotDecided, Refused, WrongAnswer, printable } from "../errors.js";
 import { parse } from "../canonical/parse.js";
 import { rewrite } from "../canonical/write.js";
 import { readApproval } from "../client/approvals.js";
 import { warn } from "../client/tell.js";
+import { actionOf } from "../verify/receipt.js";
 import { adviceFor } from "./advice.js";
 
 const definite = [400, 403, 404, 405, 409, 413, 415, 422]; // by the service: the same event will never get a decision
@@ -40,6 +41,7 @@ async function ask(guard, act, o) {
   if (act.decision === "deny") throw new Denied(denial);
   if (answer.approval === undefined) throw new ApprovalRequired(denial);
   const approval = readApproval(answer.approval);
+  if (approval.actionDigest !== actionOf(parse(act.intent.text))) throw new WrongAnswer("the approval is for another act");
   act.approvalId = approval.approvalId;
   await guard.journal.store(act);
   permit.grant = await obtainGrant(guard, act, o, approval, denial);

@@ -137,11 +137,15 @@ def find_receipt(result: dict[str, Any]) -> str | None:
 
 
 def action_of(e: dict[str, Any]) -> str:
-    """Return the digest of the act that an envelope announces. With on_behalf_of, the action has it too, and v is 2."""
+    """Return the digest of the act that an envelope announces."""
+    return sha256(action_text(e).encode()).hexdigest()
+
+
+def action_text(e: dict[str, Any]) -> str:
+    """Return the text of the act that an envelope announces. With on_behalf_of, the act has it too, and v is 2."""
     members = {name: e.get(name) for name in ("agent_id", "payload", "tool_name")}
     version = {"on_behalf_of": e["on_behalf_of"], "v": 2} if "on_behalf_of" in e else {"v": 1}
-    action = canonical_text({**members, "organization_id": e["organization_id"].lower(), **version})
-    return sha256(action.encode()).hexdigest()
+    return canonical_text({**members, "organization_id": e["organization_id"].lower(), **version})
 
 
 def confirm_act(
