@@ -130,6 +130,8 @@ type accessRequest struct {
 	} `json:"action"`
 	Context jsontext.Value `json:"context"`
 	Denial  denialOf       `json:"denial"`
+
+	OnBehalfOf jsontext.Value `json:"on_behalf_of"`
 }
 
 type entity struct {
@@ -138,8 +140,8 @@ type entity struct {
 	Properties jsontext.Value `json:"properties"`
 }
 
-// parseAccessRequest reads a body, in which no member may be unknown, and checks that it follows a denial.
-func (s *Server) parseAccessRequest(body []byte, c caller) (q approval.Question, err error) {
+// parseAccessRequest reads a body, in which no member may be unknown, and checks that it follows a denial. token is of the request.
+func (s *Server) parseAccessRequest(body []byte, c caller, token *subjectToken) (q approval.Question, err error) {
 	var r accessRequest
 	if err := edge.DecodeStrict(body, &r); err != nil {
 		return q, err
@@ -148,6 +150,7 @@ func (s *Server) parseAccessRequest(body []byte, c caller) (q approval.Question,
 	if err != nil {
 		return q, err
 	}
+	access.token = token
 	asked, action, err := access.bound(c)
 	if err != nil {
 		return q, err
@@ -156,14 +159,15 @@ func (s *Server) parseAccessRequest(body []byte, c caller) (q approval.Question,
 	if err != nil {
 		return q, err
 	}
-	return approval.Question{Agent: in.Agent, Tool: in.Tool, Payload: in.Payload, IngestKeyID: c.KeyID}, r.Denial.check(s, c, action)
+	return newQuestion(c, in), r.Denial.check(s, c, action)
 }
 
 // requestAccess serves POST /access/v1/requests.
 func (s *Server) requestAccess(w http.ResponseWriter, r *http.Request, c caller, body []byte) error {
 	var q approval.Question
+	token := s.openSubjectToken(r.Context(), c, r.Header)
 	err := s.compute(r.Context(), c, func() (err error) {
-		q, err = s.parseAccessRequest(body, c)
+		q, err = s.parseAccessRequest(body, c, token)
 		return err
 	})
 	if err != nil {
@@ -365,7 +369,7 @@ func (q *accessQuestion) bound(c caller) (asked question, action id.Hash, err er
 		return asked, action, err
 	}
 	of := grant.Action{Organization: c.Organization, Agent: id.Agent(decodeText(asked.agent)), Tool: id.Tool(decodeText(asked.tool)),
-		Payload: asked.payload}
+		OnBehalfOf: asked.onBehalfOf, Payload: asked.payload}
 	return asked, of.Digest(), nil
 }
 

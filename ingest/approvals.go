@@ -36,7 +36,6 @@ func (s *Server) postApproval(w http.ResponseWriter, r *http.Request, c caller, 
 	if err != nil {
 		return err
 	}
-	ask.Standing = s.standing(r.Context(), c, r.Header, ask.OnBehalfOf)
 	asked, made, err := s.approvals.Ask(r.Context(), c.Tenant, ask)
 	if err != nil {
 		return err
@@ -69,13 +68,8 @@ func (q *question) approvalQuestion(c caller, in policy.Input) (*approval.Questi
 }
 
 // parseApprovalQuestion checks the members that only approvals have.
-func (q *question) parseApprovalQuestion(c caller, in policy.Input) (ask approval.Question, err error) {
-	ask = approval.Question{Agent: in.Agent, Tool: in.Tool, Payload: in.Payload, IngestKeyID: c.KeyID}
-	if q.onBehalfOf != nil {
-		if ask.OnBehalfOf, err = event.ParseOnBehalfOf(q.onBehalfOf); err != nil {
-			return ask, err
-		}
-	}
+func (q *question) parseApprovalQuestion(c caller, in policy.Input) (approval.Question, error) {
+	ask := newQuestion(c, in)
 	if q.trace != nil {
 		if ask.Trace = id.Trace(decodeText(q.trace)); !event.ValidEvent(string(ask.Trace)) {
 			return ask, fault.New(fault.Invalid, "trace_id must match [A-Za-z0-9._:-]{1,128}, not . or ..")
@@ -93,6 +87,15 @@ func (q *question) parseApprovalQuestion(c caller, in policy.Input) (ask approva
 		}
 	}
 	return ask, nil
+}
+
+// newQuestion returns the question of an input. The approval is for its subject.
+func newQuestion(c caller, in policy.Input) approval.Question {
+	q := approval.Question{Agent: in.Agent, Tool: in.Tool, Payload: in.Payload, OnBehalfOf: in.OnBehalfOf, IngestKeyID: c.KeyID}
+	if in.Verified {
+		q.Standing = event.Verified
+	}
+	return q
 }
 
 func approvalOfPath(r *http.Request) approval.ID { return approval.ID(chi.URLParam(r, "approval")) }

@@ -196,7 +196,7 @@ func (s *Server) decideAccess(ctx context.Context, c caller, access *accessQuest
 			return err
 		}
 		v.input = policy.InputDigest(in)
-		if v.out.Decision == id.AllowWithObligation && in.OnBehalfOf == nil && s.publicURL != "" && c.Scopes.Has(approvalsScope) {
+		if v.out.Decision == id.AllowWithObligation && s.publicURL != "" && c.Scopes.Has(approvalsScope) {
 			_, v.action, err = access.bound(c)
 		}
 		return err

@@ -30,7 +30,6 @@ func (s *Server) evaluatePolicy(w http.ResponseWriter, r *http.Request, c caller
 		return err
 	}
 	if ask != nil {
-		ask.Standing = s.standing(r.Context(), c, r.Header, ask.OnBehalfOf)
 		asked, _, err := s.approvals.Ask(r.Context(), c.Tenant, *ask)
 		if err != nil {
 			return err
@@ -110,7 +109,7 @@ type question struct {
 	token *subjectToken // of the request; may be nil
 
 	// For a question that requests an approval.
-	trace, principal, callback, requestApproval, onBehalfOf []byte
+	trace, principal, callback, requestApproval []byte
 }
 
 // parseQuestion reads the members that it knows and ignores others.
@@ -139,8 +138,6 @@ func parseQuestion(body []byte) (q question, err error) {
 			q.actionKind = value
 		case "trace_id":
 			q.trace = value
-		case "on_behalf_of":
-			q.onBehalfOf = value
 		case "actor_principal":
 			q.principal = value
 		case "callback_url":

@@ -50,17 +50,6 @@ func (s *Server) openSubjectToken(ctx context.Context, c caller, h http.Header) 
 	return t
 }
 
-// standing returns what the token of a request proves about the subject of its question, which may be nil. It may wait for the issuer.
-func (s *Server) standing(ctx context.Context, c caller, h http.Header, stated *event.OnBehalfOf) event.Standing {
-	if stated == nil {
-		return ""
-	}
-	if t := s.openSubjectToken(ctx, c, h); t != nil && t.err == nil && t.proof.Proves(stated) == nil {
-		return event.Verified
-	}
-	return ""
-}
-
 // statesSubject reports whether the event is new, as far as is known, and has a well-formed on_behalf_of.
 func (in *incomingEvent) statesSubject() bool {
 	if in.fate != open {

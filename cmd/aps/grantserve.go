@@ -11,9 +11,10 @@ import (
 )
 
 type grantServeCommand struct {
-	Config string `arg:"" help:"File with the declared tools, - for standard input." type:"input" expected:"a file with the declared tools, or - for standard input"`
-	Listen string `default:"127.0.0.1:9191" placeholder:"ADDRESS" help:"Address at which the proxy asks." type:"listen"`
-	Nginx  string `placeholder:"@LOCATION" help:"Named location of nginx that passes permitted requests on." type:"location"`
+	Config  string `arg:"" help:"File with the declared tools, - for standard input." type:"input" expected:"a file with the declared tools, or - for standard input"`
+	Listen  string `default:"127.0.0.1:9191" placeholder:"ADDRESS" help:"Address at which the proxy asks." type:"listen"`
+	Subject string `placeholder:"NAME" name:"subject-header" help:"Header in which the proxy states on whose behalf a request is made, as JSON. The proxy must set or remove it in each request. Default: grants for a subject are refused."`
+	Nginx   string `placeholder:"@LOCATION" help:"Named location of nginx that passes permitted requests on." type:"location"`
 }
 
 func (*grantServeCommand) Help() string {
@@ -41,6 +42,9 @@ func (c *grantServeCommand) Run(ctx context.Context, s *streams) error {
 	config, err := granthttp.ParseConfig(text)
 	if err != nil {
 		return err
+	}
+	if c.Subject != "" {
+		config.OnBehalfOf = granthttp.SubjectHeader(c.Subject)
 	}
 	checker, err := granthttp.New(config)
 	if err != nil {

@@ -28,7 +28,7 @@ type request struct {
 
 // readAction returns the request with its whole body, and adds tool and digest of its action to the receipt, which has organization
 // and agent. other is the refusal of a payload that is not one of this request.
-func (q request) readAction(r *http.Request, receipt *grant.Receipt, other *refusal) (*http.Request, *refusal) {
+func (c *Checker) readAction(r *http.Request, q request, receipt *grant.Receipt, other *refusal) (*http.Request, *refusal) {
 	body, refused := readBody(r)
 	if refused != nil {
 		return nil, refused
@@ -50,8 +50,15 @@ func (q request) readAction(r *http.Request, receipt *grant.Receipt, other *refu
 			return nil, other
 		}
 	}
+	var subject *event.OnBehalfOf
+	if c.subject != nil {
+		if subject, err = c.subject(r); err != nil {
+			return nil, other
+		}
+	}
 	receipt.Tool = tool
-	receipt.ActionDigest = grant.Action{Organization: receipt.Organization, Agent: receipt.Agent, Tool: tool, Payload: payload}.Digest()
+	receipt.ActionDigest = grant.Action{Organization: receipt.Organization, Agent: receipt.Agent, Tool: tool,
+		OnBehalfOf: subject.Canonical(), Payload: payload}.Digest()
 	permitted := r.WithContext(r.Context())
 	permitted.Body, permitted.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return permitted, nil

@@ -28,6 +28,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
@@ -65,6 +66,11 @@ type Config struct {
 	// Open are the requests that need no grant: "<METHOD> *" for a method without tools, and
 	// "<METHOD> <path>" for a path without parameters.
 	Open []string `json:"open,omitzero"`
+	// OnBehalfOf returns on whose behalf the request is made, according to the server itself: the user
+	// of its access token, for example. A grant for an action with a subject is accepted only for this
+	// subject with these actors. If OnBehalfOf is nil or returns nil, only grants without a subject are.
+	// A request for which it returns an error is refused.
+	OnBehalfOf func(r *http.Request) (*event.OnBehalfOf, error) `json:"-"`
 	// Receipts is the server's own key, by which Wrap signs a receipt of each action that it passes
 	// on with a grant, or on an optional route with IntentHeader. If nil, there are no receipts.
 	Receipts *tlog.SignerKey `json:"-"`
@@ -89,6 +95,18 @@ type Route struct {
 	Describe func(r *http.Request, body []byte) (arguments any, err error) `json:"-"`
 }
 
+// SubjectHeader returns a function for Config.OnBehalfOf that reads a header, whose value is JSON in the form of on_behalf_of. A proxy
+// that knows the user must set or remove this header in each request: whoever else can send it chooses whose grants are accepted.
+func SubjectHeader(name string) func(*http.Request) (*event.OnBehalfOf, error) {
+	return func(r *http.Request) (*event.OnBehalfOf, error) {
+		text := headerValue(r.Header, name)
+		if text == "" {
+			return nil, nil
+		}
+		return event.ParseOnBehalfOf([]byte(text))
+	}
+}
+
 // ParseConfig parses the JSON form of a configuration. Unknown members are errors.
 func ParseConfig(text []byte) (Config, error) {
 	var c Config
@@ -107,6 +125,7 @@ type Checker struct {
 	now    func() id.Instant
 	used   *used
 
+	subject  func(r *http.Request) (*event.OnBehalfOf, error)
 	receipts *tlog.SignerKey
 }
 
@@ -117,7 +136,7 @@ func New(c Config) (*Checker, error) {
 }
 
 func newChecker(c Config, now func() id.Instant) (*Checker, error) {
-	checker := &Checker{now: now, start: now(), used: newUsed(), receipts: c.Receipts}
+	checker := &Checker{now: now, start: now(), used: newUsed(), subject: c.OnBehalfOf, receipts: c.Receipts}
 	needed := 0
 	for i := range c.Routes {
 		if !c.Routes[i].Optional {
@@ -199,7 +218,7 @@ func (c *Checker) check(r *http.Request, whole bool) (*http.Request, *grant.Rece
 		return nil, nil, refuse(403, "no_body", "The proxy did not send the whole body")
 	}
 	if bare {
-		return checkIntent(r, q)
+		return c.checkIntent(r, q)
 	}
 	g, err := c.openGrant(r.Header)
 	if err != nil {
@@ -224,7 +243,7 @@ func (c *Checker) compareGrant(r *http.Request, q request, g grant.Grant, receip
 	if receipt.Organization, err = g.Origin.Organization(); err != nil {
 		return nil, other
 	}
-	permitted, refused := q.readAction(r, receipt, other)
+	permitted, refused := c.readAction(r, q, receipt, other)
 	if refused == nil && receipt.ActionDigest != g.ActionDigest {
 		refused = other
 	}
@@ -232,12 +251,12 @@ func (c *Checker) compareGrant(r *http.Request, q request, g grant.Grant, receip
 }
 
 // checkIntent is check for a request with an intent in place of a grant. Organization, agent and intent are what the request states.
-func checkIntent(r *http.Request, q request) (*http.Request, *grant.Receipt, *refusal) {
+func (c *Checker) checkIntent(r *http.Request, q request) (*http.Request, *grant.Receipt, *refusal) {
 	receipt := new(grant.Receipt)
 	if !readIntent(headerValue(r.Header, IntentHeader), receipt) {
 		return nil, nil, refuse(400, "bad_request", "Agentledger-Intent must be an organization, an agent and an event")
 	}
-	permitted, refused := q.readAction(r, receipt, refuse(403, "other_action", "The intent is for another action"))
+	permitted, refused := c.readAction(r, q, receipt, refuse(403, "other_action", "The intent is for another action"))
 	return permitted, receipt, refused
 }
 

@@ -105,6 +105,12 @@ func newIssuer(t testing.TB, organization string, seed byte) issuer {
 // sign returns the header of a grant for an action with a payload.
 func (i issuer) sign(t testing.TB, g grant.Grant, tool id.Tool, payload string) string {
 	t.Helper()
+	return i.signFor(t, "", g, tool, payload)
+}
+
+// signFor is sign for an action with a subject, in canonical form, or "" for none.
+func (i issuer) signFor(t testing.TB, subject string, g grant.Grant, tool id.Tool, payload string) string {
+	t.Helper()
 	organization, err := i.origin.Organization()
 	if err != nil {
 		t.Fatal(err)
@@ -112,6 +118,9 @@ func (i issuer) sign(t testing.TB, g grant.Grant, tool id.Tool, payload string) 
 	a, err := grant.NewAction(organization, g.Agent, tool, []byte(payload))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if subject != "" {
+		a.OnBehalfOf = []byte(subject)
 	}
 	g.Origin, g.ActionDigest = i.origin, a.Digest()
 	note, err := grant.Sign(g, i.key)
@@ -395,6 +404,35 @@ func makeVectors(t testing.TB) vectors {
 
 	m.addIntents(a)
 
+	// On whose behalf. The server reads it from the header X-Subject, as JSON.
+	const alice = `{"issuer":"https://login.example","subject":"al\"ice\u00e9"}`
+	const delegated = `{"actors":[{"subject":"planner"},{"issuer":"https://b.example","subject":"c"}],"issuer":"https://login.example","subject":"al\"ice\u00e9"}`
+	canonical := func(subject string) string { return strings.ReplaceAll(subject, `\u00e9`, "é") }
+	g = m.grant()
+	forAlice := a.signFor(t, canonical(alice), g, "shop.refund", refund)
+	for _, wrong := range [][2]string{
+		{"nobody", ""}, {"another subject", `{"issuer":"https://login.example","subject":"bob"}`},
+		{"another issuer", strings.Replace(alice, "login", "other", 1)}, {"the subject through actors", delegated},
+		{"a malformed subject", `{"subject":"al`}, {"a subject without an issuer", `{"subject":"al\"ice\u00e9"}`},
+		{"two subjects", alice + ", " + alice},
+	} {
+		headers := []string{"X-Subject", wrong[1]}
+		if wrong[1] == "" {
+			headers = nil
+		}
+		m.refuse("a grant for a subject, used for "+wrong[0], post("/refunds", refund, h, forAlice, headers...), 403, "other_action", otherAction)
+	}
+	m.permit("a grant for a subject, used for it", post("/refunds", refund, h, forAlice, "X-Subject", alice), g)
+	m.refuse("a grant for a subject, used again", post("/refunds", refund, h, forAlice, "X-Subject", alice), 403, "used", "The grant was used before")
+	g = m.grant()
+	forDelegate := a.signFor(t, canonical(delegated), g, "shop.refund", refund)
+	m.refuse("a grant for a subject through actors, used without them", post("/refunds", refund, h, forDelegate, "X-Subject", alice), 403, "other_action", otherAction)
+	m.permit("a grant for a subject through actors", post("/refunds", refund, h, forDelegate, "X-Subject", delegated), g)
+	g = m.grant()
+	good = a.sign(t, g, "shop.refund", refund)
+	m.refuse("a grant for nobody, used for a subject", post("/refunds", refund, h, good, "X-Subject", alice), 403, "other_action", otherAction)
+	m.permit("a grant for nobody, used for nobody", post("/refunds", refund, h, good), g)
+
 	bad := []badConfig{}
 	refuseConfig := func(name string, change func(*Config)) {
 		c := Config{Keys: keys[:1], Routes: config.Routes[:1:1], Open: config.Open[:1:1]}
@@ -529,7 +567,7 @@ func newServer(t testing.TB, v vectors, handler func(*Checker) http.Handler) *se
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Receipts = &key
+	config.Receipts, config.OnBehalfOf = &key, SubjectHeader("X-Subject")
 	c, err := newChecker(config, func() id.Instant { return id.Instant(s.now.Load()) })
 	if err != nil {
 		t.Fatal(err)

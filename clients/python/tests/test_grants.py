@@ -33,6 +33,11 @@ def milliseconds(text: str) -> int:
     return round(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000)
 
 
+def subject_of(scope: Any) -> Any:
+    text = dict(scope["headers"]).get(b"x-subject")
+    return None if text is None else json.loads(text)
+
+
 def body_of(vector: dict[str, Any]) -> bytes:
     if "body_size" in vector:
         return b" " * vector["body_size"]
@@ -109,7 +114,8 @@ class InServersTest(unittest.TestCase):
     def check(self, app: Any) -> None:
         clock = Clock()
         key = VECTORS["receipt_key"]
-        grants = Grants(**VECTORS["config"], now=clock, receipts=(key["name"], key["seed_b64"]))
+        signs = (key["name"], key["seed_b64"])
+        grants = Grants(**VECTORS["config"], now=clock, receipts=signs, on_behalf_of=subject_of)
         self.assertEqual(grants.receipt_key, key["vkey"])
         served = Served(app(grants))
         self.addCleanup(served.close)

@@ -21,7 +21,7 @@ let now;
 function open() {
   now = Date.parse(vectors.start);
   const { name, seed_b64: key } = vectors.receipt_key;
-  return new Grants(vectors.config, { now: () => now, receipts: { name, key } });
+  return new Grants(vectors.config, { now: () => now, receipts: { name, key }, onBehalfOf: ({ headers }) => headers["x-subject"] && JSON.parse(headers["x-subject"]) });
 }
 function bodyOf(v) {
   if (v.body_size) return Buffer.alloc(v.body_size, " ");

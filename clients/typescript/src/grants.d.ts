@@ -66,9 +66,17 @@ export class Grants {
   /**
    * Throws a LedgerError about the configuration. `now` returns the time in milliseconds. With `receipts`, the server's
    * own name and seed (bytes or base64), answers to requests with a grant have a receipt, and on optional routes those with
-   * an intent.
+   * an intent. `onBehalfOf` returns on whose behalf a request is made, according to the server itself: a grant for a subject is
+   * accepted for exactly this subject, and only grants without a subject if it returns nothing. `request` is the framework's.
    */
-  constructor(config: GrantsConfig, options?: { now?: () => number; receipts?: { name: string; key: string | Uint8Array } });
+  constructor(
+    config: GrantsConfig,
+    options?: {
+      now?: () => number;
+      receipts?: { name: string; key: string | Uint8Array };
+      onBehalfOf?: (request: any) => OnBehalfOf | undefined | null | Promise<OnBehalfOf | undefined | null>;
+    },
+  );
   /** The verifier key of the receipts. */
   readonly receiptKey: string | undefined;
   /**

@@ -36,8 +36,8 @@ export class Grants {
   #now;
   #receipts;
 
-  constructor(config, { now = Date.now, receipts } = {}) {
-    this.#checker = new Checker(config, now, receipts !== undefined);
+  constructor(config, { now = Date.now, receipts, onBehalfOf } = {}) {
+    this.#checker = new Checker(config, now, receipts !== undefined, onBehalfOf);
     this.#now = now;
     this.#receipts = receipts && new ReceiptKey(receipts);
   }

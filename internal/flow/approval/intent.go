@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/tenant/policystore"
@@ -56,6 +57,7 @@ func (a *Approvals) decideQuestion(
 	ctx context.Context, s *log.State, compiled *policy.Compiled, q Question, now id.Instant,
 ) (policy.Outcome, error) {
 	in := policyInput(q.Agent, q.Tool, q.Payload, now)
+	in.OnBehalfOf, in.Verified = q.OnBehalfOf, q.Standing == event.Verified
 	in.ActorType, in.ActionKind = cmp.Or(q.ActorType, in.ActorType), cmp.Or(q.ActionKind, in.ActionKind)
 	evaluation, err := policystore.Apply(ctx, compiled, in)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
 	"github.com/agentledger/agentledger/internal/records"
@@ -74,6 +75,7 @@ func (j *judge) stillObliges(ctx context.Context, name ID, r *record) (obliges b
 	}
 	j.evaluated++
 	in := policyInput(r.Agent, r.Tool, r.Payload, r.CreatedAt)
+	in.OnBehalfOf, in.Verified = r.OnBehalfOf, r.Standing == event.Verified
 	in.ActorType, in.ActionKind = cmp.Or(r.ActorType, in.ActorType), cmp.Or(r.ActionKind, in.ActionKind)
 	evaluation, err := policystore.Apply(ctx, j.active, in)
 	if err != nil {

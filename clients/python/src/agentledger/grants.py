@@ -57,6 +57,8 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+SubjectOf = Callable[[Scope], Mapping[str, Any] | None]
+"""Returns on whose behalf a request is made, according to the server."""
 Describe = Callable[[Scope, bytes], Mapping[str, Any]]
 """Returns the arguments of a request with its body."""
 
@@ -355,6 +357,10 @@ class _Used:
         self._entries.pop(nonce, None)
 
 
+def _nobody(_: Scope) -> None:
+    """Return that a request states nobody."""
+
+
 @dataclass(frozen=True)
 class _Request:
     """What the checks read of a request."""
@@ -363,13 +369,14 @@ class _Request:
     method: str
     path: str
     query: str
+    subject_of: SubjectOf
 
     @classmethod
-    def of(cls, scope: Scope) -> _Request:
+    def of(cls, scope: Scope, subject_of: SubjectOf) -> _Request:
         raw: bytes | None = scope.get("raw_path")
         if raw is None:
             raise LedgerError("grants: the server gives no raw_path")
-        return cls(scope, scope["method"], raw.decode("latin-1"), scope.get("query_string", b"").decode("latin-1"))
+        return cls(scope, scope["method"], raw.decode("latin-1"), scope.get("query_string", b"").decode("latin-1"), subject_of)
 
     def header(self, name: bytes) -> str:
         """Return all values of a header as one, so that a second one is never ignored."""
@@ -402,7 +409,9 @@ class Grants:
     only if all routes are optional. routes are the requests that need a grant; the first that matches counts. open are those that need none: "<METHOD> *" for a
     method without tools, "<METHOD> <path>" for a path without parameters. now returns the time in milliseconds. With
     receipts, the server's own name and seed (bytes or base64), answers to requests with a grant have a receipt, and on
-    optional routes those with an intent.
+    optional routes those with an intent. on_behalf_of returns on whose behalf a request is made (issuer, subject and
+    actors) or None, according to the server itself: a grant for a subject is accepted for exactly this subject. Without
+    it, only grants without a subject are accepted. A request for which it raises is refused.
     """
 
     def __init__(
@@ -412,6 +421,7 @@ class Grants:
         open: Sequence[str] = (),
         now: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         receipts: tuple[str, str | bytes] | None = None,
+        on_behalf_of: SubjectOf | None = None,
     ) -> None:
         needed = any(route.get("optional") is not True for route in routes)
         if needed > len(keys) or len(keys) > _MAX_KEYS:
@@ -426,6 +436,7 @@ class Grants:
         self._start = now()
         self._used = _Used()
         self._receipts = None if receipts is None else _ReceiptKey(*receipts)
+        self._subject_of = on_behalf_of or _nobody
 
     @property
     def receipt_key(self) -> str | None:
@@ -434,7 +445,7 @@ class Grants:
 
     async def admit(self, scope: Scope, receive: Receive) -> Admitted | None:
         """Return a request that is permitted, None for one that passes as it is, or raise a refusal."""
-        request = _Request.of(scope)
+        request = _Request.of(scope, self._subject_of)
         size = len(request.path) + len(request.query) + bool(request.query)
         if not request.path.startswith("/") or size > _MAX_TARGET:
             raise _Refusal(400, "bad_request", "The request target must be a path")
@@ -542,8 +553,16 @@ async def _read_act(
             payload = _check_call(call, arguments)
         except (Malformed, ValueError):
             raise _other_action(of) from None
+    try:
+        subject = request.subject_of(request.scope)
+        behalf = "" if subject is None else f'"on_behalf_of":{canonical_text(dict(subject))},'
+    except Exception:
+        raise _other_action(of) from None
     organization, agent, name = (canonical_text(text) for text in (*who, tool))
-    action = f'{{"agent_id":{agent},"organization_id":{organization},"payload":{payload},"tool_name":{name},"v":1}}'
+    action = (
+        f'{{"agent_id":{agent},{behalf}"organization_id":{organization},"payload":{payload},"tool_name":{name},'
+        f'"v":{2 if behalf else 1}}}'
+    )
     return tool, sha256(action.encode()).hexdigest(), body
 
 

@@ -3,7 +3,7 @@
 import { fromUTF8, unbase64 } from "../bytes.js";
 import { canonicalizeExact, parseExact, payloadText, recordMembers } from "../canonical/exact.js";
 import { parse } from "../canonical/parse.js";
-import { rewrite } from "../canonical/write.js";
+import { canonicalize, rewrite } from "../canonical/write.js";
 import { sha256hex } from "../crypto/sha256.js";
 import { LedgerError, Malformed } from "../errors.js";
 import { checkSigned, parseLogKey, parseNote } from "../log/note.js";
@@ -135,9 +135,14 @@ export class Checker {
   #now;
   #used = new Used();
   #signs;
+  #subjectOf;
 
-  /** With `signs`, a request without a grant is checked if it states its intent. */
-  constructor(config, now = Date.now, signs = false) {
+  /**
+   * With `signs`, a request without a grant is checked if it states its intent. `subjectOf(request)` returns on whose behalf it is
+   * made, according to the server.
+   */
+  constructor(config, now = Date.now, signs = false, subjectOf = () => undefined) {
+    this.#subjectOf = subjectOf;
     ({ routes: this.#routes, open: this.#open } = compileRoutes(config));
     this.#signs = signs;
     this.#keys = parseKeys(config.keys, this.#routes.some((r) => r.optional !== true));
@@ -160,7 +165,7 @@ export class Checker {
       if (matchRoute(this.#open, method, path)) return {};
       throw new Refusal(403, "not_declared", "No tool is declared for this method and path");
     }
-    const asked = { ...matched, method, path, query: at < 0 ? "" : target.slice(at + 1), header, request };
+    const asked = { ...matched, method, path, query: at < 0 ? "" : target.slice(at + 1), header, request, subjectOf: this.#subjectOf };
     const signed = header("Agentledger-Grant");
     if (matched.route.optional && signed === "") {
       const intent = header("Agentledger-Intent");
@@ -228,8 +233,16 @@ async function readAct(asked, who, of, read) {
   }
   const call = asked.header("Agentledger-Call");
   if (call !== "") payload = checkCall(call, exact, of);
-  const text = (value) => JSON.stringify(value);
-  const action = `{"agent_id":${text(who.agent)},"organization_id":${text(who.organization)},"payload":${payload},"tool_name":${text(tool)},"v":1}`;
+  let subject;
+  try {
+    subject = await asked.subjectOf(asked.request);
+    subject = subject === undefined || subject === null ? undefined : canonicalize(subject);
+  } catch {
+    throw otherAction(of);
+  }
+  const [behalf, version] = subject === undefined ? ["", 1] : [`"on_behalf_of":${subject},`, 2];
+  const [agent, organization, name] = [who.agent, who.organization, tool].map((value) => JSON.stringify(value));
+  const action = `{"agent_id":${agent},${behalf}"organization_id":${organization},"payload":${payload},"tool_name":${name},"v":${version}}`;
   return { act: { ...who, tool, actionDigest: sha256hex(action) }, body, parsed };
 }
 
