@@ -80,6 +80,42 @@ func TestApprovalOfOneSubject(t *testing.T) {
 	w.expect(w.post(approvalsPath, w.red.token, w.question(&w.red, but(refund, fields{"on_behalf_of": fields{"issuer": "https://login.example"}}))), 422, "Missing on_behalf_of.subject")
 }
 
+// An access request is for the subject of its denial, and its approval for nobody else.
+func TestAccessRequestOfOneSubject(t *testing.T) {
+	w := newWorld(t)
+	of := func(m *member, subject any) fields {
+		if subject == nil {
+			return refundAccess(m, nil)
+		}
+		return refundAccess(m, fields{"on_behalf_of": fields{"issuer": "https://login.example", "subject": subject}})
+	}
+	for _, m := range []*member{&w.red, &w.blue} {
+		w.activate(m, "pol-1", refundRules)
+		request := w.request(m.token, of(m, "alice"))
+		for _, other := range []any{nil, "bob"} {
+			bound := of(m, other)
+			bound["denial"] = request["denial"]
+			w.expectProblem(w.post(requestsPath, m.token, text(t, bound)), 400, "invalid_denial_binding",
+				"denial.binding_token is of another denial: subject, action, resource and context must be those that were denied to this ingest key")
+		}
+		task := w.task(m.token, of(m, "alice"))
+		found, err := w.approvals.Find(t.Context(), m.tenant, approval.ID(task))
+		if err != nil || found.OnBehalfOf == nil || found.OnBehalfOf.Subject != "alice" {
+			t.Fatalf("got %+v, %v", found.OnBehalfOf, err)
+		}
+		digest := found.ActionDigest.String()
+		w.agree(m, approvalsPath+"/"+task, digest, "acc_1")
+		for _, other := range []any{nil, "bob"} {
+			if got := w.denied(m.token, w.again(of(m, other), task, m, digest)); got["reason"] != "out_of_scope" || got["next_action"] != "request" {
+				t.Errorf("used for %v: got %v", other, got)
+			}
+		}
+		if a := w.post(accessPath, m.token, text(t, w.again(of(m, "alice"), task, m, digest))); a.fields["decision"] != true {
+			t.Errorf("used for alice: got %d %s", a.Code, a.Body)
+		}
+	}
+}
+
 // The approval knows whether a token proved its subject, in a question and in an event, which may be repeated.
 func TestStandingOfApproval(t *testing.T) {
 	p := openidtest.New(t)

@@ -42,6 +42,7 @@ func erasedTexts() map[string][]string {
 			postEvent.on_behalf_of.issuer postEvent.on_behalf_of.subject postEvent#Agentledger-Subject-Token
 			askForApproval.actor_principal askForApproval.payload askForApproval.*
 			askForApproval.on_behalf_of.issuer askForApproval.on_behalf_of.subject askForApproval#Agentledger-Subject-Token
+			requestAccess.on_behalf_of.issuer requestAccess.on_behalf_of.subject requestAccess#Agentledger-Subject-Token
 			evaluatePolicy.on_behalf_of.issuer evaluatePolicy.on_behalf_of.subject evaluatePolicy#Agentledger-Subject-Token
 			requestAccess.subject.properties requestAccess.action.properties requestAccess.resource.type requestAccess.resource.id
 			requestAccess.resource.properties requestAccess.context requestAccess.denial.binding_token requestAccess.denial.reason requestAccess#Idempotency-Key requestAccess#X-Request-ID cancelAccessTask#X-Request-ID

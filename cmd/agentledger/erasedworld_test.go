@@ -132,7 +132,7 @@ func (w *plantedWorld) signed(operation string) string {
 		"actor_type":      w.plant(in("actor_type")),
 		"actor_principal": w.plantPrincipal(in("actor_principal")), "action_kind": w.plant(in("action_kind")),
 		"tool_name": "any." + w.plant(in("tool_name")), "payload": w.plantPayload(in("payload")), "salt": w.plant(in("*")),
-		"on_behalf_of": w.plantSubject(in("on_behalf_of")),
+		"on_behalf_of":   w.plantSubject(in("on_behalf_of")),
 		w.plant(in("*")): w.plant(in("*")),
 	}))
 }
@@ -238,7 +238,7 @@ func (w *plantedWorld) plantAccessRequest() {
 		"action":  map[string]any{"name": "ask." + w.plant(in("action.name")), "properties": w.plantPayload(in("action.properties"))},
 		"resource": map[string]any{"type": w.plant(in("resource.type")), "id": w.plant(in("resource.id")),
 			"properties": w.plantPayload(in("resource.properties"))},
-		"context": w.plantPayload(in("context")),
+		"context": w.plantPayload(in("context")), "on_behalf_of": w.plantSubject(in("on_behalf_of")),
 	}
 	denied := w.call("POST", "/access/v1/evaluation", request, w.org.ingest())["context"].(map[string]any)["access_request"].(map[string]any)
 	request["denial"] = map[string]any{"binding_token": w.known(in("denial.binding_token"), denied["binding_token"].(string)),
@@ -246,6 +246,7 @@ func (w *plantedWorld) plantAccessRequest() {
 	header := w.org.ingest()
 	header.Set("Idempotency-Key", w.plant("requestAccess#Idempotency-Key"))
 	header.Set("X-Request-ID", w.plant("requestAccess#X-Request-ID"))
+	header.Set("Agentledger-Subject-Token", w.plant("requestAccess#Agentledger-Subject-Token"))
 	task := w.call("POST", "/access/v1/requests", request, header)["task"].(map[string]any)["id"].(string)
 	w.approvals, w.requests = append(w.approvals, task), append(w.requests, task)
 	header.Set("X-Request-ID", w.plant("cancelAccessTask#X-Request-ID"))

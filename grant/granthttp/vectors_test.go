@@ -420,7 +420,7 @@ func makeVectors(t testing.TB) vectors {
 		if wrong[1] == "" {
 			headers = nil
 		}
-		m.refuse("a grant for a subject, used for "+wrong[0], post("/refunds", refund, h, forAlice, headers...), 403, "other_action", otherAction)
+		m.refuse("a grant for a subject, used for "+wrong[0], post("/refunds", refund, append([]string{h, forAlice}, headers...)...), 403, "other_action", otherAction)
 	}
 	m.permit("a grant for a subject, used for it", post("/refunds", refund, h, forAlice, "X-Subject", alice), g)
 	m.refuse("a grant for a subject, used again", post("/refunds", refund, h, forAlice, "X-Subject", alice), 403, "used", "The grant was used before")
