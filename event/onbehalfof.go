@@ -80,29 +80,16 @@ func ParseOnBehalfOf(value []byte) (*OnBehalfOf, error) {
 }
 
 // Canonical returns the value of the member in canonical JSON, or nil if o is nil. Two values are equal if and only if their texts are.
+// A value that ParseOnBehalfOf would refuse has some text that is not nil.
 func (o *OnBehalfOf) Canonical() []byte {
 	if o == nil {
 		return nil
 	}
-	b := []byte{'{'}
-	if len(o.Actors) > 0 {
-		b = append(b, `"actors":[`...)
-		for i, a := range o.Actors {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = append(appendParty(append(b, '{'), a.Issuer, a.Subject), '}')
-		}
-		b = append(b, "],"...)
+	text, err := jcs.Marshal(o)
+	if err != nil { // not UTF-8
+		return []byte("{}")
 	}
-	return append(appendParty(b, o.Issuer, o.Subject), '}')
-}
-
-func appendParty(b []byte, issuer, subject string) []byte {
-	if issuer != "" {
-		b = append(jcs.AppendString(append(b, `"issuer":`...), issuer), ',')
-	}
-	return jcs.AppendString(append(b, `"subject":`...), subject)
+	return text
 }
 
 // readParty reads issuer and subject of the object called name, and returns the value of its member actors if it may have one.

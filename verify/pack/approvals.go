@@ -54,9 +54,6 @@ func parseApproval(line []byte) (a approvalLine, err error) {
 		return a, fmt.Errorf("%w: %w", verify.ErrMalformed, err)
 	}
 	a.ApprovalID, a.Payload, a.OnBehalfOf = members.ApprovalID, members.Payload, members.OnBehalfOf
-	if a.OnBehalfOf != nil && (a.OnBehalfOf.Kind() != '{' || a.Payload == nil) {
-		return a, fmt.Errorf("on_behalf_of: %w", verify.ErrMalformed)
-	}
 	for _, m := range []struct {
 		name  string
 		value jsontext.Value
@@ -81,8 +78,8 @@ func parseApproval(line []byte) (a approvalLine, err error) {
 		}
 		a.Events = append(a.Events, Statement{Envelope: envelope, Record: record})
 	}
-	if a.ApprovalID == "" || len(a.Events) == 0 {
-		return a, fmt.Errorf("approval_id, events: %w", verify.ErrMalformed)
+	if a.ApprovalID == "" || len(a.Events) == 0 || a.OnBehalfOf != nil && (a.OnBehalfOf.Kind() != '{' || a.Payload == nil) {
+		return a, fmt.Errorf("approval_id, events, on_behalf_of: %w", verify.ErrMalformed)
 	}
 	return a, nil
 }

@@ -130,10 +130,7 @@ func (a *consoleApproval) printDetails(t *Terminal) error {
 	}
 	subject := ""
 	if of := a.OnBehalfOf; of != nil {
-		subject = "\nfor       " + describeSubject(of) + " of " + textcheck.Printable(of.Issuer)
-		for _, actor := range of.Actors {
-			subject += "\nthrough   " + textcheck.Printable(actor.Subject+" "+actor.Issuer)
-		}
+		subject = "\nfor       " + describeSubject(of) + " " + textcheck.Printable(string(of.Canonical()))
 	}
 	err := t.PrintLine("approval  %s\nstatus    %s, %d of %d agreed\nagent     %s\ntool      %s%s\n"+
 		"payload   %s\nreason    %s\nuntil     %s\naction    %s",
