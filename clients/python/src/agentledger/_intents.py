@@ -18,6 +18,7 @@ from ._exact import TAGGED, exact_text, recorded_members
 from ._journal import Entry
 from ._signer import Signed, Signer, new_id
 from ._strictjson import parse_object
+from .verify._receipts import action_text
 
 
 _OWN = ("phase", "call_id", "salt", "input_digest", TAGGED)
