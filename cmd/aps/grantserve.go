@@ -13,7 +13,7 @@ import (
 type grantServeCommand struct {
 	Config  string `arg:"" help:"File with the declared tools, - for standard input." type:"input" expected:"a file with the declared tools, or - for standard input"`
 	Listen  string `default:"127.0.0.1:9191" placeholder:"ADDRESS" help:"Address at which the proxy asks." type:"listen"`
-	Subject string `placeholder:"NAME" name:"subject-header" help:"Header with on_behalf_of as JSON, which the proxy must set or remove in each request. Default: nobody."`
+	Subject string `placeholder:"NAME" name:"subject-header" help:"Header with on_behalf_of as JSON, which the proxy must set or remove in each request. Default: nobody." type:"id" expected:"the name of a header"`
 	Nginx   string `placeholder:"@LOCATION" help:"Named location of nginx that passes permitted requests on." type:"location"`
 }
 
