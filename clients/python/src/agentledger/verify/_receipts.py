@@ -18,7 +18,7 @@ from ._note import Note, check_signed, parse_note
 TIME = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)\n"
 _RECEIPT = re.compile(
     "agentledger/receipt/v1\n([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\n([A-Za-z0-9._-]{1,128})\n"
-    + r"([A-Za-z0-9_:/-]+(?:\.[A-Za-z0-9_:/-]+)*)" + "\n([0-9a-f]{64})\n(?:-\n(?!\.\.?\n)([A-Za-z0-9_.:-]{1,128})|([a-z0-9_]{1,64})\n([0-9a-f]{32}))\n"
+    + r"([A-Za-z0-9_:/-]+(?:\.[A-Za-z0-9_:/-]+)*)" + "\n([0-9a-f]{64})\n(?:-\n(?![.][.]?\n)([A-Za-z0-9_.:-]{1,128})|([a-z0-9_]{1,64})\n([0-9a-f]{32}))\n"
     + "([2-5][0-9]{2})\n"
     + TIME,
     re.ASCII,
