@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/agentledger/agentledger/event"
+	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/ingest"
 	"github.com/agentledger/agentledger/internal/http/egress"
 	"github.com/agentledger/agentledger/internal/tenant/org"
@@ -242,5 +243,37 @@ func TestResultsOfSubjects(t *testing.T) {
 			}
 		}
 		w.open()
+	}
+}
+
+// Steps of runs are judged with the subject that they state and with what the token of the request proves, also if the key requires
+// tokens. A repeated step stays as it was.
+func TestStandingOfSteps(t *testing.T) {
+	w := newSubjectWorld(t)
+	for name, m := range map[string]*member{"optional": &w.optional, "strict": &w.strict} {
+		run := w.startRun(m, runBody)
+		step := func(key, subject string) string {
+			of := ""
+			if subject != "" {
+				of = fmt.Sprintf(`"on_behalf_of":{"issuer":%q,"subject":%q},`, w.p.URL, subject)
+			}
+			return fmt.Sprintf(`{"step_key":%q,"tool_name":"acme.refund","payload":{"customer":"alice"},%s"status":"started"}`, key, of)
+		}
+		before := w.State(t, w.red.tenant).Size()
+		a := w.post(run+"/steps", m.token, "["+step("own", "alice")+","+step("bob", "bob")+","+step("nobody", "")+"]", w.token("alice"))
+		if a.Code != http.StatusCreated {
+			t.Fatalf("%s: got %d %s", name, a.Code, a.Body)
+		}
+		w.expect(w.post(run+"/steps", m.token, step("claimed", "alice")), http.StatusCreated, "")
+		w.expect(w.post(run+"/steps", m.token, step("claimed", "alice"), w.token("alice")), http.StatusOK, "")
+		for i, want := range []string{"allow own verified", "allow_with_obligation claimed ", "deny no ", "allow_with_obligation claimed "} {
+			r := w.recordAt(&w.red, before+id.Index(i))
+			if got := fmt.Sprintf("%s %s %s", r.Policy.Effective, r.Policy.RuleID, r.OnBehalfOf); got != want || r.Signer != event.SignerBridge {
+				t.Errorf("%s, step %d: got %s, want %s", name, i, got, want)
+			}
+		}
+		if got := w.State(t, w.red.tenant).Size(); got != before+4 {
+			t.Errorf("%s: got %d events, want 4", name, got-before)
+		}
 	}
 }

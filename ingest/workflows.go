@@ -2,8 +2,10 @@ package ingest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/go-chi/chi/v5"
@@ -70,6 +72,7 @@ func (s *Server) postSteps(w http.ResponseWriter, r *http.Request, c caller, bod
 			steps[i].Traceparent = t
 		}
 	}
+	s.verifySteps(r.Context(), c, r.Header, steps)
 	recorded, err := s.workflows.Record(r.Context(), c.Tenant, c.KeyID, runOfPath(r), steps)
 	if err != nil {
 		return err
@@ -85,6 +88,19 @@ func (s *Server) postSteps(w http.ResponseWriter, r *http.Request, c caller, bod
 		return s.writeDocument(w, status, all[0])
 	}
 	return s.writeDocument(w, status, all)
+}
+
+// verifySteps sets the standings of the steps that state a subject. The ingest key never requires that a token proves it.
+func (s *Server) verifySteps(ctx context.Context, c caller, h http.Header, steps []workflow.Step) {
+	if !slices.ContainsFunc(steps, func(s workflow.Step) bool { return s.OnBehalfOf != nil }) {
+		return
+	}
+	token := s.openSubjectToken(ctx, c, h)
+	for i := range steps {
+		if of := steps[i].OnBehalfOf; of != nil && token.proves(of) == nil {
+			steps[i].Standing = event.Verified
+		}
+	}
 }
 
 // checkApprovals rejects steps that consume approvals if the key does not have that scope.

@@ -19,7 +19,7 @@ func (r *recording) findIntents(ctx context.Context, fresh []int) error {
 		if step.Tool == "" {
 			continue
 		}
-		m.says = policystore.Result{Agent: r.run.Value.Agent, Tool: step.Tool, Call: event.ParseCall(step.Payload)}
+		m.says = policystore.Result{Agent: r.run.Value.Agent, Tool: step.Tool, Call: event.ParseCall(step.Payload), OnBehalfOf: step.OnBehalfOf}
 		if m.says.Call.IsResult() {
 			results, of = append(results, m.says), append(of, m)
 		}

@@ -36,6 +36,9 @@ type Step struct {
 
 	// Traceparent is that of the request, and no part of the step: a repeated request may have another one.
 	Traceparent event.Traceparent `json:"-"`
+
+	// Standing is whether the token of the request proves OnBehalfOf, and no part of the step either.
+	Standing event.Standing `json:"-"`
 }
 
 // actorType is the actor type of all steps.

@@ -219,7 +219,7 @@ func (r *recording) draftRecord(
 	}
 	if m.envelope = e; m.intent != nil {
 		m.judged = m.intent.Judgement(m.says, e.Decision)
-	} else if m.judged, err = policystore.Judge(ctx, w.policies, s, policystore.InputOf(e, "", now), e.Decision); err != nil {
+	} else if m.judged, err = policystore.Judge(ctx, w.policies, s, policystore.InputOf(e, step.Standing, now), e.Decision); err != nil {
 		return log.Draft{}, err
 	}
 	if m.consumes(step) {
@@ -229,7 +229,7 @@ func (r *recording) draftRecord(
 	a := log.Attestation{
 		Form: event.FormDigest, PublicKey: signer.Key.Multikey, Signer: event.SignerBridge, Custody: signer.Key.Custody,
 		IngestKeyID: r.ingestKey, Disclosure: settings.Disclosure, Cap: w.orgs.EventsPerMonth(settings),
-		Traceparent: step.Traceparent,
+		Traceparent: step.Traceparent, OnBehalfOf: step.Standing,
 	}
 	m.judged.Attest(&a)
 	return log.NewDraft(s.Identity(), e, a), nil
