@@ -67,8 +67,7 @@ func appendAfterPayload(b []byte, in Input) []byte {
 
 // appendSubject appends the members on_behalf_of and on_behalf_of_verified.
 func (in *Input) appendSubject(b []byte) []byte {
-	member, _ := jcs.Marshal(in.OnBehalfOf) // never fails for a well-formed one
-	b = append(append(b, `"on_behalf_of":`...), member...)
+	b = append(append(b, `"on_behalf_of":`...), in.OnBehalfOf.Canonical()...)
 	return strconv.AppendBool(append(b, `,"on_behalf_of_verified":`...), in.Verified)
 }
 

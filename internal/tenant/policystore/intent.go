@@ -6,7 +6,6 @@ import (
 	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/cache"
-	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/records"
 	"github.com/agentledger/agentledger/log"
 	"github.com/agentledger/agentledger/storage"
@@ -54,8 +53,7 @@ func subjectText(of *event.OnBehalfOf) string {
 	if of == nil {
 		return ""
 	}
-	text, _ := jcs.Marshal(of) // never fails for a well-formed one
-	return string(text)
+	return string(of.Canonical())
 }
 
 // acceptsResult reports whether r is a result of the intent. If both have a call ID, it must be the same. If r states on whose behalf
