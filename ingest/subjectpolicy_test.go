@@ -277,3 +277,33 @@ func TestStandingOfSteps(t *testing.T) {
 		}
 	}
 }
+
+// An approval that a rule about the subject requires is judged with the subject and the standing of its question: it remains open while
+// the rule does, and ends if the next policy requires a verified subject.
+func TestApprovalByRuleAboutSubject(t *testing.T) {
+	w := newSubjectWorld(t)
+	question := fields{"tool_name": "acme.refund", "payload": fields{"customer": "bob"}, "on_behalf_of": w.of("alice")}
+	same := fmt.Sprintf(ownRefunds, w.p.URL)
+	next := strings.Replace(same, fmt.Sprintf(`"on_behalf_of":{"issuer":%q}},`, w.p.URL), fmt.Sprintf(`"on_behalf_of":{"issuer":%q,"verified":true}},`, w.p.URL), 1)
+	asked := map[string]string{}
+	for name, headers := range map[string][]string{"claimed": nil, "verified": {w.token("alice")}} {
+		question["payload"] = fields{"customer": "bob", "of": name}
+		a := w.post(approvalsPath, w.optional.token, w.question(&w.optional, question), headers...)
+		w.expect(a, http.StatusCreated, "")
+		asked[name], _ = a.fields["approval_id"].(string)
+	}
+	w.expect(w.post(approvalsPath, w.optional.token, w.question(&w.optional, but(question, fields{"on_behalf_of": nil}))), http.StatusUnprocessableEntity,
+		"No approval is needed or possible: the policy's decision is deny")
+	for i, rules := range []string{same, next} {
+		want := []string{"pending pending", "invalidated pending"}[i]
+		w.activate(&w.red, fmt.Sprint("next-", i), rules)
+		got := ""
+		for _, name := range []string{"claimed", "verified"} {
+			status, _ := w.do("GET", approvalsPath+"/"+asked[name], w.optional.token, "").fields["status"].(string)
+			got += " " + status
+		}
+		if got != " "+want {
+			t.Errorf("got%s, want %s", got, want)
+		}
+	}
+}
