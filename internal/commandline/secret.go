@@ -22,6 +22,9 @@ func ReadSecret(ctx context.Context, in io.Reader, prompt io.Writer, what string
 		}
 		return "", err
 	}
+	if err := context.Cause(ctx); err != nil {
+		return "", err
+	}
 	fd := int(in.(*os.File).Fd())
 	shown, err := term.GetState(fd)
 	if err != nil {
@@ -41,7 +44,7 @@ func ReadSecret(ctx context.Context, in io.Reader, prompt io.Writer, what string
 	select {
 	case l := <-read:
 		return string(l.text), l.err
-	case <-ctx.Done():
+	case <-ctx.Done(): // the program ends while the terminal is still read
 		_ = term.Restore(fd, shown)
 		return "", context.Cause(ctx)
 	}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -26,24 +28,18 @@ func TestReadSecretAtATerminal(t *testing.T) {
 		}
 		return state.Lflag&unix.ECHO != 0
 	}
-	asked := make(chan struct{})
-	var prompt bytes.Buffer
-	question := writerFunc(func(p []byte) (int, error) {
-		if prompt.Len() == 0 {
-			close(asked)
-		}
-		return prompt.Write(p)
-	})
-	go func() {
-		<-asked
+	whenHidden := func(do func()) {
 		for isShown() { // until the program has turned it off
 			if t.Context().Err() != nil {
 				return
 			}
 		}
-		typeLine("a secret")
-	}()
-	got, err := commandline.ReadSecret(t.Context(), terminal, question, "Password")
+		do()
+	}
+	var prompt bytes.Buffer
+	var typing sync.WaitGroup
+	typing.Go(func() { whenHidden(func() { typeLine("a secret") }) })
+	got, err := commandline.ReadSecret(t.Context(), terminal, &prompt, "Password")
 	if got != "a secret" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}
@@ -53,20 +49,25 @@ func TestReadSecretAtATerminal(t *testing.T) {
 	if !isShown() {
 		t.Error("the terminal shows nothing after the secret")
 	}
+	typing.Wait()
+	others := runtime.NumGoroutine()
 	ended := errors.New("the program ends")
 	ctx, end := context.WithCancelCause(t.Context())
-	end(ended)
+	go whenHidden(func() { end(ended) })
 	if _, err := commandline.ReadSecret(ctx, terminal, io.Discard, "Password"); !errors.Is(err, ended) || !isShown() {
 		t.Errorf("got %v, shown %v", err, isShown())
+	}
+	typeLine("") // ends the read that the program left
+	for runtime.NumGoroutine() > others && t.Context().Err() == nil {
+		runtime.Gosched()
+	}
+	if _, err := commandline.ReadSecret(ctx, terminal, io.Discard, "Password"); !errors.Is(err, ended) {
+		t.Errorf("after the end: got %v", err)
 	}
 	if got := read(); strings.Contains(got, "secret") {
 		t.Errorf("the terminal shows %q", got)
 	}
 }
-
-type writerFunc func(p []byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // From a pipe or a file, it is the first line, and nothing is asked.
 func TestReadSecretFromAPipe(t *testing.T) {
