@@ -49,7 +49,11 @@ func (j *JSON) Decode(ctx *kong.DecodeContext) error {
 	default:
 		j.file = text
 	}
-	if j.file != "" && j.file != "-" && !isFile(j.file) || inFile && name == "" {
+	if inFile && name == "" {
+		return f.reject(texts[0])
+	}
+	if j.file != "" && j.file != "-" && !isFile(j.file) {
+		f.explain = func(string) error { return explainPath(j.file) }
 		return f.reject(texts[0])
 	}
 	return nil
