@@ -36,8 +36,8 @@ func Parse(k *kong.Kong, args []string) (*kong.Context, error) {
 type UsageError struct{ err error }
 
 // fromVariable is the end of an error about the value of an environment variable, with the value: kong's own words after
-// ours, if the value was rejected here.
-var fromVariable = regexp.MustCompile(`(?s)(?:, got ".*")? \(from envar ([A-Za-z0-9_]+)=".*"\)`)
+// ours, if the value was rejected here, and the reason, if there is one.
+var fromVariable = regexp.MustCompile(`(?s)(?:, got ".*"(: [^"]*)?)? \(from envar ([A-Za-z0-9_]+)=".*"\)`)
 
 // argument is how kong names an argument that may be left out or repeated: [<file>] or <file> ...
 var argument = regexp.MustCompile(`^\[?(<[a-z-]+>)(?: \.\.\.)?\]?:`)
@@ -45,7 +45,7 @@ var argument = regexp.MustCompile(`^\[?(<[a-z-]+>)(?: \.\.\.)?\]?:`)
 // Error returns the error without the value of an environment variable, which may be a secret.
 func (e *UsageError) Error() string {
 	text := argument.ReplaceAllString(e.err.Error(), "$1:")
-	return fromVariable.ReplaceAllString(text, " (from the environment variable $1)")
+	return fromVariable.ReplaceAllString(text, "$1 (from the environment variable $2)")
 }
 
 // Unwrap returns the cause.

@@ -50,7 +50,7 @@ type formed struct {
 	Token   string            `type:"token" env:"SAMPLE_TOKEN"`
 	Plans   map[string]uint64 `default:"free=1"`
 	In      string            `type:"input"`
-	File    []string          `type:"file"`
+	File    []string          `type:"file" env:"SAMPLE_FILE"`
 	Dir     string            `type:"existingdir"`
 	Out     string            `type:"path"`
 	Payload JSON
@@ -172,6 +172,7 @@ func TestFormErrors(t *testing.T) {
 		{"SAMPLE_STORE", "mysql://h/d?password=sesame", nil, "--store: expected the address of a PostgreSQL database, postgres://USER@HOST/DATABASE (from the environment variable SAMPLE_STORE)"},
 		{"SAMPLE_TOKEN", "sesame sesame", nil, "--token: expected an ingest key, visible ASCII characters without spaces (from the environment variable SAMPLE_TOKEN)"},
 		{"SAMPLE_ORG", "x", nil, `--org: expected an organization ID, a UUID such as 018f6f3e-8d3c-4b5e-9a52-5f0c6d1e7a90 (from the environment variable SAMPLE_ORG)`},
+		{"SAMPLE_FILE", "/no/such", nil, "--file: expected a file that exists: no such file or directory (from the environment variable SAMPLE_FILE)"},
 	} {
 		t.Run(tc.want, func(t *testing.T) {
 			if tc.variable != "" {
