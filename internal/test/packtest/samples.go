@@ -1,6 +1,7 @@
 package packtest
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -45,12 +46,12 @@ func NewSampleLog(t testing.TB) *Log {
 // action and an export.
 func NewApprovalLog(t testing.TB) *Log {
 	t.Helper()
-	return approvalLog(t, `{"amount_usd":1.5,"text":"\u00e9\u20ac"}`, nil)
+	return approvalLog(t, `{"amount_usd":1.5,"text":"\u00e9\u20ac"}`, nil, "")
 }
 
 // approvalLog returns the log of NewApprovalLog for an action with a payload. intent is the payload of the first event,
-// nil for the usual one.
-func approvalLog(t testing.TB, payload string, intent map[string]any) *Log {
+// nil for the usual one, and subject the canonical on_behalf_of of the action, "" for none.
+func approvalLog(t testing.TB, payload string, intent map[string]any, subject string) *Log {
 	t.Helper()
 	l := NewLog(t)
 	organizationID, err := id.ParseOrganization(organization)
@@ -60,6 +61,9 @@ func approvalLog(t testing.TB, payload string, intent map[string]any) *Log {
 	action, err := grant.NewAction(organizationID, "agt_1", "acme.payments.refund", []byte(payload))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if subject != "" {
+		action.OnBehalfOf = []byte(subject)
 	}
 	digest := action.Digest().String()
 	l.Append(EventSpec{Tool: "acme.payments.refund", Judged: true, Payload: intent})
@@ -78,6 +82,9 @@ func approvalLog(t testing.TB, payload string, intent map[string]any) *Log {
 		"payload": string(action.Payload), "trace_id": "trc", "quorum": 2, "rule_id": "refunds",
 		"people": []any{map[string]any{"account_id": "acc_1", "email": "ann@example.com"},
 			map[string]any{"account_id": "acc_2", "email": ""}}}
+	if subject != "" {
+		l.approval["on_behalf_of"] = json.RawMessage(subject)
+	}
 	return l
 }
 
@@ -106,7 +113,8 @@ func Samples(t testing.TB, l *Log) []Sample {
 	more := l.erasures(Selection{Size: 13, Erasing: []id.Index{10}}, new(pack.Counts))
 	agents.spare = strings.TrimSuffix(more, "\n")
 	number := map[string]any{"$tagged": true, "amount": map[string]any{"$number": "1915883588174806058"}}
-	exact := approvalLog(t, `{"$tagged":true,"amount":{"$number":"1915883588174806058"}}`, number)
+	exact := approvalLog(t, `{"$tagged":true,"amount":{"$number":"1915883588174806058"}}`, number, "")
+	forSubject := approvalLog(t, `{"amount_usd":1.5}`, nil, `{"actors":[{"subject":"spiffe://example.org/planner"}],"issuer":"https://login.example","subject":"al\"icé"}`)
 	return []Sample{
 		{"everything", l.Pack(with(0, 13, pack.Request{Envelopes: true})), 0, 13, 13, 0, 2},
 		{"without envelopes", l.Pack(with(0, 13, pack.Request{})), 0, 13, 13, 0, 2},
@@ -118,5 +126,6 @@ func Samples(t testing.TB, l *Log) []Sample {
 		{"an approval of an action", approved.Pack(Selection{Size: 6, End: 6, Request: pack.Request{Envelopes: true}}), 0, 6, 6, 0, 0},
 		{"an approval without payload", approved.Pack(Selection{Size: 6, End: 6}), 0, 6, 6, 0, 0},
 		{"an approval of an exact number", exact.Pack(Selection{Size: 6, End: 6, Request: pack.Request{Envelopes: true}}), 0, 6, 6, 0, 0},
+		{"an approval of a subject", forSubject.Pack(Selection{Size: 6, End: 6, Request: pack.Request{Envelopes: true}}), 0, 6, 6, 0, 0},
 	}
 }

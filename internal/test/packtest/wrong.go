@@ -330,6 +330,13 @@ func actionChanges() (all []change) {
 		{8, "a voter without account_id", `"account_id":"acc_1"`, `"account_id":""`},
 		{8, "a voter without e-mail address", `"email":""`, `"email":null`},
 		{8, "a member more of a voter", `"email":""`, `"email":"","role":"ceo"`},
+		{10, "another subject of an approval", `icé"`, `ícé"`},
+		{10, "another actor of an approval", `planner"`, `writer"`},
+		{10, "an approval without its subject", `"on_behalf_of":`, `"for":`},
+		{10, "a subject that is no object", `"on_behalf_of":`, `"on_behalf_of":"alice","for":`},
+		{10, "a subject without a payload", `"payload":"`, `"was":"`},
+		{7, "a subject of an approval without one", `"payload":"`, `"on_behalf_of":{},"payload":"`},
+		{7, "null as the subject of an approval", `"payload":"`, `"on_behalf_of":null,"payload":"`},
 		{0, "an action_digest that no event names", `{"agent_id":`, `{"action_digest":"` + other + `","agent_id":`},
 		{0, "a payload that no event names", `"events":[{`, `"payload":"{}","tool_name":"a","events":[{`},
 	} {
