@@ -198,7 +198,7 @@ func (r *release) addImage() error {
 
 // Maximum sizes of the programs for linux/amd64 in bytes. The goals are 12 MB and 40 MB. What keeps the programs above them is that
 // kong and text/template call methods by names that are known at run time only, so the linker keeps every exported method of a type in use.
-var sizeBounds = map[string]int64{"aps": 13_450_000, "agentledger": 59_200_000}
+var sizeBounds = map[string]int64{"aps": 13_550_000, "agentledger": 59_300_000}
 
 func (r *release) checkSize(t programTarget, file string) error {
 	info, err := os.Stat(file)

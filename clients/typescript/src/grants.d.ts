@@ -3,6 +3,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 
+import type { OnBehalfOf } from "./index.js";
+
 /** The signed permission that a request runs under. Times are in milliseconds since 1970. */
 export interface Grant {
   readonly origin: string;
