@@ -223,7 +223,7 @@ func TestApprovalsInATerminal(t *testing.T) {
 		{blue, []string{"list"}, 0, ""},
 		{red, []string{"show", a.ID}, 0, `payload   {"amount":7}`},
 		{blue, []string{"show", a.ID}, 1, "404 Not found"},
-		{red, []string{"approve", a.ID, "--action", other}, 1, "409 The approval is for another agent, tool, payload or subject"},
+		{red, []string{"approve", a.ID, "--action", other}, 1, "409 action_digest does not match the approval"},
 		{red, []string{"approve", a.ID}, 2, "--action"},
 		{red, []string{"approve", a.ID, "--action", a.ActionDigest.String(), "--comment", "fine"}, 0, "status    approved, 1 of 1 agreed"},
 		{red, []string{"deny", a.ID, "--action", a.ActionDigest.String()}, 1, "409 The approval is approved"},

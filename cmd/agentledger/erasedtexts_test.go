@@ -47,7 +47,7 @@ func erasedTexts() map[string][]string {
 			requestAccess.subject.properties requestAccess.action.properties requestAccess.resource.type requestAccess.resource.id
 			requestAccess.resource.properties requestAccess.context requestAccess.denial.binding_token requestAccess.denial.reason requestAccess#Idempotency-Key requestAccess#X-Request-ID cancelAccessTask#X-Request-ID
 			evaluatePolicy.actor_principal evaluatePolicy.payload evaluatePolicy.* evaluatePolicy.actor_type evaluatePolicy.action_kind
-			recordSteps.payload recordSteps.on_behalf_of.issuer recordSteps.on_behalf_of.subject`,
+			recordSteps.payload recordSteps.on_behalf_of.issuer recordSteps.on_behalf_of.subject recordSteps#Agentledger-Subject-Token`,
 		"records": `postEvent.event_id postEvent.agent_id postEvent.key_id postEvent.action_kind postEvent.tool_name postEvent.trace_id
 			recordSteps.kind recordSteps.tool_name startRun.agent_id startRun.trace_id`,
 		"approvals": `askForApproval.agent_id askForApproval.tool_name askForApproval.trace_id requestAccess.subject.id requestAccess.action.name`,
@@ -581,7 +581,7 @@ func (w *plantedWorld) compare(found *searcher) {
 
 // sameMember returns the member of the table for a member of another operation with the same body.
 func sameMember(member string) string {
-	member = strings.NewReplacer("postBatch.", "postEvent.", "postBatch#", "postEvent#", "ByShortPath.", ".", "Steps.[].", "Steps.").Replace(member)
+	member = strings.NewReplacer("postBatch.", "postEvent.", "postBatch#", "postEvent#", "ByShortPath.", ".", "ByShortPath#", "#", "Steps.[].", "Steps.").Replace(member)
 	if text, ok := strings.CutPrefix(member, "evaluatePolicy."); ok && text != "actor_type" && text != "action_kind" {
 		member = "askForApproval." + text
 	}

@@ -276,7 +276,9 @@ func (w *plantedWorld) plantRuns() {
 			return map[string]any{"step_key": w.plant(in("step_key")), "kind": w.plant(in("kind")), "tool_name": "any." + w.plant(in("tool_name")),
 				"payload": w.plantPayload(in("payload")), "on_behalf_of": w.plantSubject(in("on_behalf_of")), "status": w.plant(in("status"))}
 		}
-		w.call("POST", way.path+"/"+name+"/steps", step(""), w.org.ingest())
+		header := w.org.ingest()
+		header.Set("Agentledger-Subject-Token", w.plant(way.record+"#Agentledger-Subject-Token"))
+		w.call("POST", way.path+"/"+name+"/steps", step(""), header)
 		w.call("POST", way.path+"/"+name+"/steps", []any{step("[].")}, w.org.ingest())
 		w.call("POST", way.path+"/"+name+"/complete", map[string]any{"status": "failed", "error": w.plant(way.complete + ".error")}, w.org.ingest())
 	}

@@ -113,8 +113,7 @@ func (o *office) decide(tool string) string {
 }
 
 func (o *office) approval(a asked) map[string]any {
-	action := grant.Action{Organization: a.event.OrganizationID, Agent: a.event.AgentID, Tool: a.event.Tool, Payload: a.event.Payload}
-	return map[string]any{"approval_id": a.name, "status": o.votes[a.name], "action_digest": action.Digest(),
+	return map[string]any{"approval_id": a.name, "status": o.votes[a.name], "action_digest": grant.ActionOf(a.event).Digest(),
 		"expires_at": id.InstantOf(a.expiry), "quorum": 1, "comment": "not today"}
 }
 
