@@ -135,8 +135,8 @@ func TestAgeWithoutWitnesses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err := m.Check(t.Context()); old != errors.Is(err, ErrLag) || !old && err != nil || r.AsOf != nil {
-			t.Errorf("%s: got %v, as of %v", maxAge, err, r.AsOf)
+		if r, err := m.Check(t.Context()); old != errors.Is(err, ErrLag) || !old && err != nil || r.AsOf != nil || r.Quorum != nil {
+			t.Errorf("%s: got %v, as of %v, quorum %v", maxAge, err, r.AsOf, r.Quorum)
 		}
 	}
 }

@@ -49,6 +49,9 @@ func (m *Monitor) checkQuorum(s *state, r *Report, heads []signedHead, unread er
 	}
 	s.proven = m.newestProven(append(slices.Clone(heads), s.proven))
 	s.noteSighting(r.CheckedAt)
+	if !m.Policy.AsksForWitnesses() {
+		return nil
+	}
 	q := &QuorumReport{TreeSize: s.proven.Size, RootHash: s.proven.Root, Waiting: s.head.Size - s.proven.Size}
 	if r.Quorum = q; q.TreeSize == 0 {
 		q.RootHash = tlog.EmptyRoot()
