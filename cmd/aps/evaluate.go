@@ -70,7 +70,7 @@ func (c *evaluateCommand) buildQuestion(stdin io.Reader) (client.Question, error
 	if err != nil {
 		return client.Question{}, err
 	}
-	of, err := flags.ParseSubject(c.OnBehalfOf, c.Issuer)
+	of, err := c.Subject.Name(c.OnBehalfOf, c.Issuer)
 	if err != nil {
 		return client.Question{}, err
 	}

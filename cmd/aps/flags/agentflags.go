@@ -35,16 +35,13 @@ type Subject struct {
 	SubjectTokenFile string `env:"APS_SUBJECT_TOKEN_FILE" placeholder:"FILE" help:"File with a JWT by which the service verifies on_behalf_of of the events. It is read for each request, so that it can be renewed." type:"existingfile" expected:"a file with a JWT"`
 }
 
-// ErrHalfSubject means that --on-behalf-of or --issuer is missing.
-var ErrHalfSubject = errors.New("--on-behalf-of and --issuer are required together, and --subject-token-file requires both")
-
-// ParseSubject returns what --on-behalf-of and --issuer name, or nil if both are "".
-func ParseSubject(subject, issuer string) (*event.OnBehalfOf, error) {
+// Name returns what --on-behalf-of and --issuer name, or nil if there is neither of them nor a token.
+func (f Subject) Name(subject, issuer string) (*event.OnBehalfOf, error) {
 	switch {
-	case subject == "" && issuer == "":
+	case subject == "" && issuer == "" && f.SubjectTokenFile == "":
 		return nil, nil
 	case subject == "" || issuer == "":
-		return nil, ErrHalfSubject
+		return nil, errors.New("--on-behalf-of and --issuer are required together, and --subject-token-file requires both")
 	case !event.ValidIssuer(issuer):
 		return nil, errors.New("--issuer: must be an https URL without user, query and fragment, at most 512 bytes")
 	case !event.ValidSubject(subject):

@@ -120,16 +120,11 @@ func (c *serveCommand) Run(ctx context.Context, t *people.Terminal) error {
 
 // subject returns on whose behalf calls are made, or nil.
 func (c *serveCommand) subject(s Settings) (*event.OnBehalfOf, error) {
-	of, err := flags.ParseSubject(c.OnBehalfOf, c.Issuer)
-	switch {
-	case err != nil:
-		return nil, err
-	case of == nil && c.SubjectTokenFile != "":
-		return nil, flags.ErrHalfSubject
-	case of != nil && len(s.Callers) > 0:
+	of, err := c.Subject.Name(c.OnBehalfOf, c.Issuer)
+	if of != nil && len(s.Callers) > 0 {
 		return nil, errors.New("--on-behalf-of names one user: callers are not allowed")
 	}
-	return of, nil
+	return of, err
 }
 
 // loadSettings returns the configuration of the file, or of the flags.
