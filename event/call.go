@@ -14,6 +14,12 @@ const (
 	PhaseResult = "result"
 )
 
+// GuardMembers returns the members that a guard adds to the arguments of a call in the payload of its intent. No argument has
+// one of these names.
+func GuardMembers() []string {
+	return []string{"phase", "call_id", "salt", "input_digest", jcs.TaggedMember}
+}
+
 // Call is the role of an envelope in a guarded call. Senders may write any value into these
 // members. A value of another form counts as absent.
 type Call struct {

@@ -11,14 +11,12 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
 // ErrOtherCall is returned by CheckCall.
 var ErrOtherCall = errors.New("the payload is of a call with other arguments")
-
-// callMembers are the members that a guard adds to the payload of a call.
-var callMembers = []string{"phase", "call_id", "salt", "input_digest", jcs.TaggedMember}
 
 // CheckCall is for tools that check grants. It returns the payload in canonical form if it is of a
 // guarded call with these arguments: it records them, or it has their digest and records some of them.
@@ -38,7 +36,7 @@ func CheckCall(payload []byte, arguments any) (canonical []byte, err error) {
 		return nil, fmt.Errorf("check call: no JSON object: %w", ErrOtherCall)
 	}
 	digest, digested := given["input_digest"]
-	for _, name := range callMembers {
+	for _, name := range event.GuardMembers() {
 		if _, taken := wanted[name]; taken { // a guard refuses such arguments
 			return nil, fmt.Errorf("check call: %w", ErrOtherCall)
 		}

@@ -16,16 +16,14 @@ import (
 	"github.com/agentledger/agentledger/internal/jcs"
 )
 
-// ownMembers are the members that the guard adds to a payload.
-var ownMembers = []string{"phase", "call_id", "salt", "input_digest", jcs.TaggedMember}
-
 // describeArguments returns the members of an intent's payload that describe the arguments.
 func describeArguments(a Action, arguments jsontext.Value) (map[string]jsontext.Value, error) {
 	var given map[string]jsontext.Value
 	if err := json.Unmarshal(arguments, &given); err != nil {
 		return nil, fmt.Errorf("run action: payload: must be a JSON object: %w", err)
 	}
-	for _, name := range ownMembers {
+	own := event.GuardMembers()
+	for _, name := range own {
 		if _, taken := given[name]; taken {
 			return nil, fmt.Errorf("run action: payload: the member %s is the guard's own", name)
 		}
@@ -35,7 +33,7 @@ func describeArguments(a Action, arguments jsontext.Value) (map[string]jsontext.
 	}
 	shown := make(map[string]jsontext.Value, len(a.Seen)+1)
 	for _, name := range a.Seen {
-		if slices.Contains(ownMembers, name) {
+		if slices.Contains(own, name) {
 			return nil, fmt.Errorf("run action: payload: the member %s is the guard's own", name)
 		}
 		if value, ok := given[name]; ok {

@@ -149,7 +149,7 @@ func readArguments(text []byte) (map[string]jsontext.Value, *refusal) {
 	if err := json.Unmarshal(exact, &arguments); err != nil || arguments == nil {
 		return nil, bad
 	}
-	for _, name := range reserved {
+	for _, name := range event.GuardMembers() {
 		if _, taken := arguments[name]; taken {
 			return nil, reservedName()
 		}

@@ -31,9 +31,6 @@ var (
 	valueForm   = regexp.MustCompile(`^([A-Za-z0-9._~:@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+$`)
 )
 
-// reserved are the names that no argument has: the members that a guard adds to a payload.
-var reserved = []string{"phase", "call_id", "salt", "input_digest", "$tagged"}
-
 func parseRoute(text string) (r route, err error) {
 	method, path, _ := strings.Cut(text, " ")
 	r.method = method
@@ -52,7 +49,7 @@ func parseRoute(text string) (r route, err error) {
 		switch {
 		case path == "/":
 		case nameForm.MatchString(s):
-			if slices.Contains(r.segments[:i], s) || slices.Contains(reserved, s[1:len(s)-1]) {
+			if slices.Contains(r.segments[:i], s) || slices.Contains(event.GuardMembers(), s[1:len(s)-1]) {
 				return r, fmt.Errorf("route %q: the parameter %s is there twice or has a reserved name", text, s)
 			}
 		case !literalForm.MatchString(s), s == ".", s == "..":

@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/edkey"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/tlog"
@@ -391,7 +392,7 @@ func makeVectors(t testing.TB) vectors {
 		}
 		m.refuse("a body: "+bad.name, v, 400, "bad_request", noObject)
 	}
-	for _, name := range reserved {
+	for _, name := range event.GuardMembers() {
 		m.refuse("an argument with the name "+name, post("/refunds", `{"`+name+`":1}`, h, good), 400, "bad_request", "An argument has a reserved name or is there twice")
 	}
 	m.refuse("an argument in path and body", post("/orders/A-1009/notes/a", `{"note":"a"}`, h, good), 400, "bad_request", "An argument has a reserved name or is there twice")

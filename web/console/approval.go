@@ -11,9 +11,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	api "github.com/agentledger/agentledger/console"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/fault"
 	"github.com/agentledger/agentledger/internal/http/edge"
-	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/wire"
 	"github.com/agentledger/agentledger/web/page"
 )
@@ -196,16 +196,13 @@ func readQueue(r *page.Request, name string) (queue, error) {
 	return q, nil
 }
 
-// clientMembers are members that clients add to the payload of a call: they tell approvers nothing.
-var clientMembers = []string{"phase", "call_id", "salt", "input_digest", jcs.TaggedMember}
-
-// readPayload selects the members that are shown at once.
+// readPayload selects the members that are shown at once. Those of a guard tell approvers nothing.
 func (v *approvalView) readPayload() {
 	if v.Asked = page.NewPayload(v.Payload); v.Asked == nil {
 		return
 	}
 	for _, m := range v.Asked.Members {
-		if slices.Contains(clientMembers, m.Column()) {
+		if slices.Contains(event.GuardMembers(), m.Column()) {
 			continue
 		}
 		isShown := slices.ContainsFunc(v.Shown, func(s wire.Shown) bool { return s.Path == m.Column() })

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/agentledger/agentledger/client/guard"
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
 	"github.com/agentledger/agentledger/internal/textcheck"
@@ -42,9 +43,6 @@ func (g *Gateway) ruleFor(tool id.Tool) Rule {
 	}
 	return Rule{}
 }
-
-// reserved are the members of an intent's payload that the guard writes.
-var reserved = [...]string{"phase", "call_id", "salt", "input_digest", jcs.TaggedMember}
 
 // argumentsError is returned for arguments that can't be recorded. The caller can change them.
 type argumentsError struct{ err error }
@@ -100,7 +98,7 @@ func readArguments(raw jsontext.Value) (arguments, error) {
 	if err := json.Unmarshal(text, &a.members); err != nil || a.members == nil {
 		return arguments{}, errors.New("read arguments: not a JSON object")
 	}
-	for _, name := range reserved {
+	for _, name := range event.GuardMembers() {
 		value, ok := a.members[name]
 		if !ok {
 			continue

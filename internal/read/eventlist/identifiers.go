@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/agentledger/agentledger/event"
 	"github.com/agentledger/agentledger/grant"
 	"github.com/agentledger/agentledger/id"
 	"github.com/agentledger/agentledger/internal/jcs"
@@ -74,7 +75,7 @@ func identify(found *wire.ActIdentifiers, payload jsontext.Value) {
 	if found.InputDigest = shortText(members["input_digest"]); found.InputDigest != "" {
 		return
 	}
-	for _, own := range []string{"phase", "call_id", "salt", "input_digest"} { // members that a guard adds to the arguments
+	for _, own := range event.GuardMembers() {
 		delete(members, own)
 	}
 	if arguments, err := jcs.MarshalExact(members); err == nil {
