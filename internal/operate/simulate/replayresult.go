@@ -1,8 +1,9 @@
 package simulate
 
 import (
+	"bytes"
 	"fmt"
-	"reflect"
+	"strconv"
 
 	"github.com/agentledger/agentledger/event"
 )
@@ -46,7 +47,7 @@ func (d *differences) compareCall(result *event.Envelope, intent Documents) {
 		}
 		if of, err := result.OnBehalfOf(); err == nil && of != nil {
 			before, _ := e.OnBehalfOf() // nil if it is malformed
-			d.compareValues("on_behalf_of like the intent's", "true", fmt.Sprint(reflect.DeepEqual(of, before)))
+			d.compareValues("on_behalf_of like the intent's", "true", strconv.FormatBool(bytes.Equal(of.Canonical(), before.Canonical())))
 		}
 	}
 }

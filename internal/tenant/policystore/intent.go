@@ -23,7 +23,7 @@ type Intent struct {
 	agent  id.Agent
 	tool   id.Tool
 	call   string // payload.call_id; "" if there is none or the envelope is erased
-	of     string // on_behalf_of (subjectText)
+	of     string // canonical on_behalf_of; "" if there is none, or if it is malformed
 	policy event.Policy
 
 	erased bool // the envelope
@@ -48,18 +48,10 @@ func ResultOf(e *event.Envelope) *Result {
 	return &Result{Agent: e.AgentID, Tool: e.Tool, Call: call, OnBehalfOf: of}
 }
 
-// subjectText returns the canonical text of on_behalf_of, or "" for nil.
-func subjectText(of *event.OnBehalfOf) string {
-	if of == nil {
-		return ""
-	}
-	return string(of.Canonical())
-}
-
 // acceptsResult reports whether r is a result of the intent. If both have a call ID, it must be the same. If r states on whose behalf
 // it is, the intent must have stated the same, because the policy decided on that.
 func (i *Intent) acceptsResult(r Result) bool {
-	return i.policy.Permits() && (r.OnBehalfOf == nil || i.erased || subjectText(r.OnBehalfOf) == i.of) && i.agent == r.Agent && i.tool == r.Tool &&
+	return i.policy.Permits() && (r.OnBehalfOf == nil || i.erased || string(r.OnBehalfOf.Canonical()) == i.of) && i.agent == r.Agent && i.tool == r.Tool &&
 		(i.call == "" || r.Call.ID == "" || i.call == r.Call.ID)
 }
 
@@ -191,7 +183,7 @@ func (i *Intents) readIntent(ctx context.Context, s *log.State, at id.Index) (*I
 		return nil, errUnreadableIntent(err)
 	}
 	of, _ := envelope.OnBehalfOf()
-	intent.call, intent.of = envelope.Call().ID, subjectText(of)
+	intent.call, intent.of = envelope.Call().ID, string(of.Canonical())
 	return intent, nil
 }
 
@@ -204,7 +196,7 @@ func (i *Intents) Committed(t id.Tenant, e *event.Envelope, p *event.Policy) {
 	if e.Tool != "" && e.MayBeIntent() && p.Permits() {
 		of, _ := e.OnBehalfOf()
 		i.cacheIntent(intentName{t, e.EventID},
-			&Intent{agent: e.AgentID, tool: e.Tool, call: e.Call().ID, of: subjectText(of), policy: *p})
+			&Intent{agent: e.AgentID, tool: e.Tool, call: e.Call().ID, of: string(of.Canonical()), policy: *p})
 	}
 }
 
