@@ -143,6 +143,12 @@ func ActionOf(e *event.Envelope) Action {
 	return Action{Organization: e.OrganizationID, Agent: e.AgentID, Tool: e.Tool, OnBehalfOf: e.Subject(), Payload: e.Payload}
 }
 
+// WithoutSubject returns the action that receipts are of: a tool need not know on whose behalf it is asked.
+func (a Action) WithoutSubject() Action {
+	a.OnBehalfOf = nil
+	return a
+}
+
 // NewAction returns an action with its payload in canonical form. The payload must be a JSON object
 // of any spelling, or nil.
 func NewAction(o id.Organization, agent id.Agent, tool id.Tool, payload []byte) (Action, error) {

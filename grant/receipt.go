@@ -39,7 +39,7 @@ type Receipt struct {
 	Organization id.Organization
 	Agent        id.Agent
 	Tool         id.Tool
-	ActionDigest id.Hash
+	ActionDigest id.Hash  // of Action.WithoutSubject
 	Approval     string   // approval_id, or "" if the tool checked no grant
 	Nonce        Nonce    // of the grant; zero without an approval
 	Intent       id.Event // without an approval the event that announced the action; otherwise ""

@@ -52,7 +52,7 @@ func FindToolReceipt(result *event.Envelope) (note string) {
 
 // ConfirmAct checks the receipt of a tool in the event of a result: one of the keys, which the caller pinned, signed it for exactly
 // the act that the event is the result of. intent is the intent that the record of the result names, or "". action is the digest of
-// that act, by its intent (grant.ActionOf). If one of them is zero, the error is ErrUnknownAct
+// that act, by its intent (grant.Action.WithoutSubject). If one of them is zero, the error is ErrUnknownAct
 // if everything else fits. The caller must have verified both events. Errors wrap ErrUnknownTool, ErrUnknownAct, ErrMismatch, ErrMalformed,
 // grant.ErrMalformed, tlog.ErrMalformed or tlog.ErrSignature. The confirmation is zero if no key has signed.
 func ConfirmAct(result *event.Envelope, intent id.Event, action id.Hash, keys []tlog.VerifierKey) (Confirmation, error) {

@@ -122,7 +122,7 @@ func (c *verifyCommand) readIntent(ctx context.Context, s *streams, result event
 	if e == nil {
 		return id.Hash{}, nil
 	}
-	return grant.ActionOf(e).Digest(), nil
+	return grant.ActionOf(e).WithoutSubject().Digest(), nil
 }
 
 func (r *toolReceipt) isWrong() bool { return r != nil && isFalse(r.OK) }

@@ -26,42 +26,35 @@ type request struct {
 	parameters []parameter
 }
 
-// readAction returns the request with its whole body, and adds tool and digest of its action to the receipt, which has organization
-// and agent. other is the refusal of a payload that is not one of this request.
-func (c *Checker) readAction(r *http.Request, q request, receipt *grant.Receipt, other *refusal) (*http.Request, *refusal) {
+// readAction returns the request with its whole body, and its action without a subject. It adds tool and digest of the action to the
+// receipt, which has organization and agent. other is the refusal of a payload that is not one of this request.
+func readAction(r *http.Request, q request, receipt *grant.Receipt, other *refusal) (_ *http.Request, a grant.Action, _ *refusal) {
 	body, refused := readBody(r)
 	if refused != nil {
-		return nil, refused
+		return nil, a, refused
 	}
 	tool, arguments, refused := q.describe(r, body)
 	if refused != nil {
-		return nil, refused
+		return nil, a, refused
 	}
 	payload, err := grant.RecordArguments(arguments)
 	if err != nil {
-		return nil, refuse(400, "bad_request", "The body must be a JSON object")
+		return nil, a, refuse(400, "bad_request", "The body must be a JSON object")
 	}
 	if call := headerValue(r.Header, CallHeader); call != "" {
 		recorded, err := decode(call, maxCall)
 		if err != nil {
-			return nil, other
+			return nil, a, other
 		}
 		if payload, err = grant.CheckCall(recorded, arguments); err != nil {
-			return nil, other
+			return nil, a, other
 		}
 	}
-	var subject *event.OnBehalfOf
-	if c.subject != nil {
-		if subject, err = c.subject(r); err != nil {
-			return nil, other
-		}
-	}
-	receipt.Tool = tool
-	receipt.ActionDigest = grant.Action{Organization: receipt.Organization, Agent: receipt.Agent, Tool: tool,
-		OnBehalfOf: subject.Canonical(), Payload: payload}.Digest()
+	a = grant.Action{Organization: receipt.Organization, Agent: receipt.Agent, Tool: tool, Payload: payload}
+	receipt.Tool, receipt.ActionDigest = tool, a.Digest()
 	permitted := r.WithContext(r.Context())
 	permitted.Body, permitted.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	return permitted, nil
+	return permitted, a, nil
 }
 
 // readIntent reads what the value of IntentHeader states into a receipt, and reports whether it has that form.

@@ -236,18 +236,30 @@ func (c *Checker) check(r *http.Request, whole bool) (*http.Request, *grant.Rece
 	return permitted.WithContext(context.WithValue(r.Context(), contextKey{}, g)), receipt, nil
 }
 
-// compareGrant returns the request with its body if the grant is for its action, which it adds to the receipt.
+// compareGrant returns the request with its body if the grant is for its action and subject. It adds the action to the receipt.
 func (c *Checker) compareGrant(r *http.Request, q request, g grant.Grant, receipt *grant.Receipt) (*http.Request, *refusal) {
 	other := refuse(403, "other_action", "The grant is for another action")
 	var err error
 	if receipt.Organization, err = g.Origin.Organization(); err != nil {
 		return nil, other
 	}
-	permitted, refused := c.readAction(r, q, receipt, other)
-	if refused == nil && receipt.ActionDigest != g.ActionDigest {
-		refused = other
+	permitted, action, refused := readAction(r, q, receipt, other)
+	if refused != nil {
+		return nil, refused
 	}
-	return permitted, refused
+	digest := receipt.ActionDigest
+	if c.subject != nil {
+		subject, err := c.subject(r)
+		if err != nil {
+			return nil, other
+		}
+		action.OnBehalfOf = subject.Canonical()
+		digest = action.Digest()
+	}
+	if digest != g.ActionDigest {
+		return nil, other
+	}
+	return permitted, nil
 }
 
 // checkIntent is check for a request with an intent in place of a grant. Organization, agent and intent are what the request states.
@@ -256,7 +268,7 @@ func (c *Checker) checkIntent(r *http.Request, q request) (*http.Request, *grant
 	if !readIntent(headerValue(r.Header, IntentHeader), receipt) {
 		return nil, nil, refuse(400, "bad_request", "Agentledger-Intent must be an organization, an agent and an event")
 	}
-	permitted, refused := c.readAction(r, q, receipt, refuse(403, "other_action", "The intent is for another action"))
+	permitted, _, refused := readAction(r, q, receipt, refuse(403, "other_action", "The intent is for another action"))
 	return permitted, receipt, refused
 }
 

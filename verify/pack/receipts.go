@@ -74,7 +74,7 @@ func (c *checker) checkReceipts() error {
 		}
 		r, e := &shown.record, shown.envelope
 		if v := c.receipts[r.EventID]; v != nil && e != nil && r.Policy.Intent == "" {
-			v.action = grant.ActionOf(e).Digest()
+			v.action = grant.ActionOf(e).WithoutSubject().Digest()
 		}
 		v := c.receipts[r.Policy.Intent]
 		if v == nil || v.result != shown.at {

@@ -15,7 +15,7 @@ import { parseEntry, parseEnvelope } from "../src/verify/documents.js";
 import { verifyBundle } from "../src/verify/index.js";
 import { checkKeyStatement } from "../src/verify/keystatement.js";
 import { verifyPack } from "../src/verify/pack.js";
-import { actionOf, confirmAct } from "../src/verify/receipt.js";
+import { confirmAct, receiptActionOf } from "../src/verify/receipt.js";
 import { Voters } from "../src/verify/voters.js";
 import { parse } from "../src/canonical/parse.js";
 
@@ -93,7 +93,7 @@ const kinds = {
   },
   "tool-receipt": async ({ text, list }) => {
     const [intent, result] = ["intent", "result"].map((name) => parseEnvelope(text(name)).members);
-    const found = await confirmAct(result, intent.event_id, actionOf(intent), list("tool_keys").map(parseLogKey));
+    const found = await confirmAct(result, intent.event_id, receiptActionOf(intent), list("tool_keys").map(parseLogKey));
     return { by: found.by, status: String(found.status), at: found.at, approval_id: found.approval_id ?? "" };
   },
   "policy-input": ({ text }) => {

@@ -62,10 +62,8 @@ func (c *collection) actions(ctx context.Context) iter.Seq2[id.Hash, error] {
 			if !yield(action.Digest(), nil) {
 				return
 			}
-			if action.OnBehalfOf != nil {
-				if action.OnBehalfOf = nil; !yield(action.Digest(), nil) {
-					return
-				}
+			if action.OnBehalfOf != nil && !yield(action.WithoutSubject().Digest(), nil) {
+				return
 			}
 		}
 	}

@@ -118,7 +118,7 @@ func (j *joiner) prepareReceipts(ctx context.Context, parts []part) error {
 	return j.index.readInParts(ctx, j.state, of, func(_ int, e *storage.Event) error {
 		if e.Envelope != nil {
 			j.actions[e.Index] = grant.Action{Organization: j.state.Identity().Organization, Agent: e.Agent, Tool: e.Tool,
-				OnBehalfOf: memberOf(e.Envelope, "on_behalf_of"), Payload: memberOf(e.Envelope, "payload")}.Digest()
+				Payload: memberOf(e.Envelope, "payload")}.Digest()
 		}
 		return nil
 	})

@@ -58,7 +58,7 @@ func (l *receiptLog) call(approved bool, outcome string, by *tlog.SignerKey, cha
 	e := l.Append(EventSpec{ID: name, Tool: "acme.payments.refund", Judged: true,
 		Payload: map[string]any{"phase": "intent", "call_id": callID, "salt": fmt.Sprintf("%022d", l.calls), "amount_usd": 1.5}}).Envelope
 	r := grant.Receipt{Organization: e.OrganizationID, Agent: e.AgentID, Tool: e.Tool, Status: 200, At: receivedAt(uint64(len(l.Events))),
-		ActionDigest: grant.ActionOf(e).Digest()}
+		ActionDigest: grant.ActionOf(e).WithoutSubject().Digest()}
 	result := map[string]any{"phase": "result", "call_id": callID, "status": outcome}
 	if r.Intent = name; approved {
 		r.Intent, r.Approval, r.Nonce = "", fmt.Sprintf("apr_%d", l.calls), grant.Nonce{byte(l.calls)}
@@ -159,7 +159,7 @@ func WrongReceipts(t testing.TB) (all []ReceiptSample) {
 			e := l.Append(EventSpec{ID: name, Tool: "acme.payments.refund", Judged: true, Payload: map[string]any{"phase": "intent"}}).Envelope
 			if n == 0 {
 				r := grant.Receipt{Organization: e.OrganizationID, Agent: e.AgentID, Tool: e.Tool, Status: 200, Approval: approval,
-					ActionDigest: grant.ActionOf(e).Digest()}
+					ActionDigest: grant.ActionOf(e).WithoutSubject().Digest()}
 				if approval == "" {
 					r.Intent = name
 				}

@@ -89,6 +89,18 @@ func toolReceipts(m *maker) {
 	accept("an approved act", input(state, signed, tool), 200)
 	m.accept("an act without an approval", input(unapproved, note(bare.Text(), tool), tool),
 		map[string]any{"by": toolName, "status": "200", "at": right.At.String(), "approval_id": ""})
+	const subject = `{"issuer":"https://login.example","subject":"al\"ice"}`
+	behalf := func(i in) in {
+		i["intent"] = strings.Replace(i["intent"].(string), `"organization_id"`, `"on_behalf_of":`+subject+`,"organization_id"`, 1)
+		return i
+	}
+	accept("an approved act on behalf of a subject", behalf(input(state, signed, tool)), 200)
+	m.accept("an act on behalf of a subject without an approval", behalf(input(unapproved, note(bare.Text(), tool), tool)),
+		map[string]any{"by": toolName, "status": "200", "at": right.At.String(), "approval_id": ""})
+	action := grant.ActionOf(e)
+	action.OnBehalfOf = []byte(subject)
+	m.refuse("the digest of the action with its subject",
+		behalf(input(state, note(with(func(r *grant.Receipt) { r.ActionDigest = action.Digest() }).Text(), tool), tool)))
 	upper := input(state, signed, tool)
 	for _, name := range []string{"intent", "result"} {
 		text := upper[name].(string)
@@ -159,7 +171,7 @@ func swapSignatures(text, signatures string) string {
 }
 
 func actionOf(e *event.Envelope) id.Hash {
-	return grant.ActionOf(e).Digest()
+	return grant.ActionOf(e).WithoutSubject().Digest()
 }
 
 func salted(call map[string]any) map[string]any {

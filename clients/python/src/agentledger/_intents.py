@@ -31,12 +31,13 @@ class Options:
 
     action_kind: of the intent. wait: maximum seconds to wait for approval, None for no maximum, 0 not to wait.
     digest: the arguments are sent as payload.input_digest with the members named in shown. record_output: the result
-    event contains the output in addition to its digest. idempotent: an interrupted act may run again. on_ask is called
-    with an approval that the act waits for; without it, the address of its page is logged. attempts: how often the intent is sent. traceparent: returns the caller's
-    span in the form of W3C Trace Context, or None; called at each act. Both events have it as a signed member, and one
-    that is malformed is left out. on_behalf_of: returns for whom the agent acts (issuer, subject and actors), or None;
-    called at each act. Both events have it as a signed member. A key must not be used again for another subject.
-    receipt: the permit has what a tool needs to sign a receipt without a grant.
+    event contains the output in addition to its digest. idempotent: an interrupted act may run again. on_ask is
+    called with an approval that the act waits for; without it, the address of its page is logged. attempts: how often
+    the intent is sent. traceparent: returns the caller's span in the form of W3C Trace Context, or None; called at
+    each act. Both events have it as a signed member, and one that is malformed is left out. on_behalf_of: returns for
+    whom the agent acts (issuer, subject and actors), or None; called at each act. Both events have it as a signed
+    member. A key must not be used again for another subject. receipt: the permit has what a tool needs to sign a
+    receipt without a grant.
     """
 
     action_kind: str = "tool_call"

@@ -357,10 +357,6 @@ class _Used:
         self._entries.pop(nonce, None)
 
 
-def _nobody(_: Scope) -> None:
-    """Return that a request states nobody."""
-
-
 @dataclass(frozen=True)
 class _Request:
     """What the checks read of a request."""
@@ -369,14 +365,13 @@ class _Request:
     method: str
     path: str
     query: str
-    subject_of: SubjectOf
 
     @classmethod
-    def of(cls, scope: Scope, subject_of: SubjectOf) -> _Request:
+    def of(cls, scope: Scope) -> _Request:
         raw: bytes | None = scope.get("raw_path")
         if raw is None:
             raise LedgerError("grants: the server gives no raw_path")
-        return cls(scope, scope["method"], raw.decode("latin-1"), scope.get("query_string", b"").decode("latin-1"), subject_of)
+        return cls(scope, scope["method"], raw.decode("latin-1"), scope.get("query_string", b"").decode("latin-1"))
 
     def header(self, name: bytes) -> str:
         """Return all values of a header as one, so that a second one is never ignored."""
@@ -406,12 +401,13 @@ class Grants:
     """Checks the grants of a server's requests. Errors of the configuration are LedgerError.
 
     keys are the verifier keys of the grants, as transparency/keys lists them with the use grant; at most 16, and none
-    only if all routes are optional. routes are the requests that need a grant; the first that matches counts. open are those that need none: "<METHOD> *" for a
-    method without tools, "<METHOD> <path>" for a path without parameters. now returns the time in milliseconds. With
-    receipts, the server's own name and seed (bytes or base64), answers to requests with a grant have a receipt, and on
-    optional routes those with an intent. on_behalf_of returns on whose behalf a request is made (issuer, subject and
-    actors) or None, according to the server itself: a grant for a subject is accepted for exactly this subject. Without
-    it, only grants without a subject are accepted. A request for which it raises is refused.
+    only if all routes are optional. routes are the requests that need a grant; the first that matches counts. open
+    are those that need none: "<METHOD> *" for a method without tools, "<METHOD> <path>" for a path without
+    parameters. now returns the time in milliseconds. With receipts, the server's own name and seed (bytes or base64),
+    answers to requests with a grant have a receipt, and on optional routes those with an intent. on_behalf_of returns
+    on whose behalf a request is made (issuer, subject and actors) or None, according to the server itself: a grant
+    for a subject is accepted for exactly this subject. Without it, only grants without a subject are accepted. A
+    request for which it raises is refused.
     """
 
     def __init__(
@@ -436,7 +432,7 @@ class Grants:
         self._start = now()
         self._used = _Used()
         self._receipts = None if receipts is None else _ReceiptKey(*receipts)
-        self._subject_of = on_behalf_of or _nobody
+        self._subject_of = on_behalf_of
 
     @property
     def receipt_key(self) -> str | None:
@@ -445,7 +441,7 @@ class Grants:
 
     async def admit(self, scope: Scope, receive: Receive) -> Admitted | None:
         """Return a request that is permitted, None for one that passes as it is, or raise a refusal."""
-        request = _Request.of(scope, self._subject_of)
+        request = _Request.of(scope)
         size = len(request.path) + len(request.query) + bool(request.query)
         if not request.path.startswith("/") or size > _MAX_TARGET:
             raise _Refusal(400, "bad_request", "The request target must be a path")
@@ -463,10 +459,11 @@ class Grants:
         grant, organization = self._open_grant(header)
         self._used.claim(grant.nonce, grant.not_after, self._now())
         try:
-            tool, digest, body = await _read_act(request, *found, (organization, grant.agent), "grant", receive)
-            if digest != grant.action_digest:
+            tool, payload, body = await _read_act(request, *found, "grant", receive)
+            act = organization, grant.agent, tool, payload
+            if _digest(*act, self._subject(scope)) != grant.action_digest:
                 raise _other_action()
-            return Admitted(grant, organization, grant.agent, None, tool, digest, body)
+            return Admitted(grant, organization, grant.agent, None, tool, _digest(*act), body)
         except BaseException:
             self._used.release(grant.nonce)
             raise
@@ -485,6 +482,14 @@ class Grants:
             await send(message)
 
         return send_certified
+
+    def _subject(self, scope: Scope) -> str | None:
+        """Return the canonical text of the subject on whose behalf a request is made."""
+        try:
+            subject = None if self._subject_of is None else self._subject_of(scope)
+            return None if subject is None else canonical_text(dict(subject))
+        except Exception:
+            raise _other_action() from None
 
     def _open_grant(self, text: str) -> tuple[Grant, str]:
         if not text:
@@ -526,19 +531,18 @@ async def _admit_intent(
     if stated is None:
         raise _Refusal(400, "bad_request", "Agentledger-Intent must be an organization, an agent and an event")
     organization, agent, event = stated.groups()
-    tool, digest, body = await _read_act(request, route, parameters, (organization, agent), "intent", receive)
-    return Admitted(None, organization, agent, event, tool, digest, body)
+    tool, payload, body = await _read_act(request, route, parameters, "intent", receive)
+    return Admitted(None, organization, agent, event, tool, _digest(organization, agent, tool, payload), body)
 
 
 async def _read_act(
     request: _Request,
     route: _Compiled,
     parameters: Mapping[str, str],
-    who: tuple[str, str],
     of: str,
     receive: Receive,
 ) -> tuple[str, str, bytes]:
-    """Return tool, digest and body of a request's act. who is organization and agent, and of has the payload."""
+    """Return tool, payload and body of a request's act. of has the payload."""
     if request.header(b"content-encoding").lower() not in ("", "identity"):
         raise _Refusal(415, "unsupported_body", "Content-Encoding must be identity")
     body = await _read_body(request, receive)
@@ -553,17 +557,18 @@ async def _read_act(
             payload = _check_call(call, arguments)
         except (Malformed, ValueError):
             raise _other_action(of) from None
-    try:
-        subject = request.subject_of(request.scope)
-        behalf = "" if subject is None else f'"on_behalf_of":{canonical_text(dict(subject))},'
-    except Exception:
-        raise _other_action(of) from None
-    organization, agent, name = (canonical_text(text) for text in (*who, tool))
+    return tool, payload, body
+
+
+def _digest(organization: str, agent: str, tool: str, payload: str, subject: str | None = None) -> str:
+    """Return the digest of an action. payload and subject are canonical texts."""
+    behalf = "" if subject is None else f'"on_behalf_of":{subject},'
+    organization, agent, tool = (canonical_text(text) for text in (organization, agent, tool))
     action = (
-        f'{{"agent_id":{agent},{behalf}"organization_id":{organization},"payload":{payload},"tool_name":{name},'
+        f'{{"agent_id":{agent},{behalf}"organization_id":{organization},"payload":{payload},"tool_name":{tool},'
         f'"v":{2 if behalf else 1}}}'
     )
-    return tool, sha256(action.encode()).hexdigest(), body
+    return sha256(action.encode()).hexdigest()
 
 
 async def _read_body(request: _Request, receive: Receive) -> bytes:

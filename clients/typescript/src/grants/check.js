@@ -151,7 +151,7 @@ export class Checker {
   }
 
   /**
-   * Resolves to {grant, act, body, parsed} of a request with a grant, to the same without grant of one that states its intent, and
+   * Resolves to {grant, act, payload, body, parsed} of a request with a grant, to the same without grant of one that states its intent, and
    * to {} of one that passes as it is; throws a Refusal. `act` is the receipt without status and time.
    * `header(name)` returns all values of a header joined by ", ", and `read()` resolves to the body of at most maxBody
    * bytes or throws a Refusal.
@@ -165,7 +165,7 @@ export class Checker {
       if (matchRoute(this.#open, method, path)) return {};
       throw new Refusal(403, "not_declared", "No tool is declared for this method and path");
     }
-    const asked = { ...matched, method, path, query: at < 0 ? "" : target.slice(at + 1), header, request, subjectOf: this.#subjectOf };
+    const asked = { ...matched, method, path, query: at < 0 ? "" : target.slice(at + 1), header, request };
     const signed = header("Agentledger-Grant");
     if (matched.route.optional && signed === "") {
       const intent = header("Agentledger-Intent");
@@ -176,11 +176,21 @@ export class Checker {
     try {
       const { agent, approvalId, nonce, actionDigest } = grant;
       const found = await readAct(asked, { organization, agent, approvalId, nonce }, "grant", read);
-      if (found.act.actionDigest !== actionDigest) throw otherAction();
+      if (digestOf(found.act, found.payload, await this.#subject(request)) !== actionDigest) throw otherAction();
       return { grant, ...found };
     } catch (why) {
       this.#used.release(grant);
       throw why;
+    }
+  }
+
+  /** Resolves to the canonical text of the subject on whose behalf a request is made, or undefined. */
+  async #subject(request) {
+    try {
+      const subject = await this.#subjectOf(request);
+      return subject === undefined || subject === null ? undefined : canonicalize(subject);
+    } catch {
+      throw otherAction();
     }
   }
 
@@ -219,7 +229,7 @@ function parseIntent(text) {
   return { organization, agent, intentEventId };
 }
 
-/** Resolves to {act, body, parsed}: `who` with tool and digest of the request's act. `of` has its payload. */
+/** Resolves to {act, payload, body, parsed}: `who` with tool and digest of the request's act without a subject. `of` has its payload. */
 async function readAct(asked, who, of, read) {
   const coding = asked.header("Content-Encoding");
   if (coding !== "" && coding.toLowerCase() !== "identity") throw new Refusal(415, "unsupported_body", "Content-Encoding must be identity");
@@ -233,17 +243,15 @@ async function readAct(asked, who, of, read) {
   }
   const call = asked.header("Agentledger-Call");
   if (call !== "") payload = checkCall(call, exact, of);
-  let subject;
-  try {
-    subject = await asked.subjectOf(asked.request);
-    subject = subject === undefined || subject === null ? undefined : canonicalize(subject);
-  } catch {
-    throw otherAction(of);
-  }
+  const act = { ...who, tool };
+  return { act: { ...act, actionDigest: digestOf(act, payload) }, payload, body, parsed };
+}
+
+/** Returns the digest of an action with a payload and, if there is one, a subject, which are canonical texts. */
+function digestOf(act, payload, subject) {
+  const [agent, organization, tool] = [act.agent, act.organization, act.tool].map((value) => JSON.stringify(value));
   const [behalf, version] = subject === undefined ? ["", 1] : [`"on_behalf_of":${subject},`, 2];
-  const [agent, organization, name] = [who.agent, who.organization, tool].map((value) => JSON.stringify(value));
-  const action = `{"agent_id":${agent},${behalf}"organization_id":${organization},"payload":${payload},"tool_name":${name},"v":${version}}`;
-  return { act: { ...who, tool, actionDigest: sha256hex(action) }, body, parsed };
+  return sha256hex(`{"agent_id":${agent},${behalf}"organization_id":${organization},"payload":${payload},"tool_name":${tool},"v":${version}}`);
 }
 
 /** Resolves to the tool of a request and its arguments in exact form. */

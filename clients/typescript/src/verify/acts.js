@@ -6,7 +6,7 @@ import { fresh, utf8 } from "../bytes.js";
 import { sha256hex } from "../crypto/sha256.js";
 import { LedgerError, Malformed, Mismatch, printable } from "../errors.js";
 import { is, isObject } from "./forms.js";
-import { Unconfirmed, actionOf, confirmAct, findReceipt } from "./receipt.js";
+import { Unconfirmed, receiptActionOf, confirmAct, findReceipt } from "./receipt.js";
 
 const maxVotes = 100_000;
 const maxApprovers = 1000; // in a report
@@ -201,7 +201,7 @@ export class Acts {
     const used = new Set(); // texts of the receipts
     for await (const [r, e] of shown) {
       const act = this.#acts.get(r.event_id);
-      if (e && act?.index === r.sequence_num - 1 && act.receipt) act.action = actionOf(e);
+      if (e && act?.index === r.sequence_num - 1 && act.receipt) act.action = receiptActionOf(e);
       const of = this.#acts.get(r.policy.intent);
       if (!of?.receipt || of.result !== r.sequence_num - 1) continue;
       try {

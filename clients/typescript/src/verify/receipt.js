@@ -45,7 +45,12 @@ export function findReceipt({ payload }) {
 /** A receipt that proves nothing and is no proof of a fault: no given key signed it, or the act is not known. */
 export class Unconfirmed extends LedgerError {}
 
-/** Returns the digest of the act that an envelope announces. With on_behalf_of, the action has it too, and v is 2. */
+/** Returns the digest of the act that an envelope announces, as receipts name it: without on_behalf_of. */
+export function receiptActionOf(envelope) {
+  return actionOf({ ...envelope, on_behalf_of: undefined });
+}
+
+/** Returns the digest of the act that an envelope announces, as approvals name it. With on_behalf_of, the action has it too, and v is 2. */
 export function actionOf({ agent_id, on_behalf_of: subject, organization_id: organization, payload, tool_name }) {
   const version = subject === undefined ? { v: 1 } : { on_behalf_of: subject, v: 2 };
   return sha256hex(rewrite({ agent_id, organization_id: organization.toLowerCase(), payload, tool_name, ...version }));

@@ -4,7 +4,7 @@ import { LedgerError, printable } from "../errors.js";
 import { parseBundle } from "./bundle.js";
 import { check } from "./check.js";
 import { parseEnvelope, parseRecord } from "./documents.js";
-import { Unconfirmed, actionOf, confirmAct, findReceipt } from "./receipt.js";
+import { Unconfirmed, receiptActionOf, confirmAct, findReceipt } from "./receipt.js";
 
 /**
  * Resolves to what the receipt of a tool adds to the report `r` of a proved bundle: verdict and line, if the bundle shows a receipt;
@@ -62,5 +62,5 @@ async function intentOf(source, result, intent, trust) {
   const { report } = await check(b, trust.options(b));
   if (!report.ok) throw new Unconfirmed("the bundle of the intent is not proved: " + report.errors[0]);
   if (b.origin !== result.origin || b.event_id !== intent) throw new Unconfirmed("expected the bundle of the event " + intent);
-  return b.record && b.envelope ? actionOf(parseEnvelope(b.envelope).members) : undefined;
+  return b.record && b.envelope ? receiptActionOf(parseEnvelope(b.envelope).members) : undefined;
 }

@@ -137,8 +137,8 @@ def find_receipt(result: dict[str, Any]) -> str | None:
 
 
 def action_of(e: dict[str, Any]) -> str:
-    """Return the digest of the act that an envelope announces."""
-    return sha256(action_text(e).encode()).hexdigest()
+    """Return the digest of the act that an envelope announces, as receipts name it: without on_behalf_of."""
+    return sha256(action_text({name: e[name] for name in e if name != "on_behalf_of"}).encode()).hexdigest()
 
 
 def action_text(e: dict[str, Any]) -> str:

@@ -111,7 +111,8 @@ class Receipts:
     """The acts of a pack by the receipts of tools in their results, under the given keys of tools.
 
     claimed are done or failed acts that no tool confirms, unchecked and wrong those with such receipts. failed are
-    confirmed acts that the tool answered with an error status, and without_grant those whose tool checked no grant. tools are the confirmed acts of each key's name.
+    confirmed acts that the tool answered with an error status, and without_grant those whose tool checked no grant.
+    tools are the confirmed acts of each key's name.
     """
 
     confirmed: int = 0
